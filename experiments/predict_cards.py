@@ -58,11 +58,11 @@ def errors(estimated: dict[str, np.ndarray], truth: dict[str, np.ndarray], scene
     return {
         "position now": away("position", "q", everything),
         "velocity now": away("velocity", "v", everything),
-        "position ahead": away("expected_position", "q", known),
-        "velocity ahead": away("expected_velocity", "v", known),
+        "position ahead": away("predicted_position", "q", known),
+        "velocity ahead": away("predicted_velocity", "v", known),
         "psnr": estimated["psnr"][known],
         "ssim": estimated["ssim"][known],
-        "agreement": estimated["agreement"],
+        "reprojection score": estimated["reprojection_score"],
     }
 
 
@@ -90,8 +90,8 @@ def report(name: str, horizon: float, estimated: Errors) -> None:
         marks = f"mean {values.mean():.3f}, median {np.median(values):.3f}, 95 % below {np.quantile(values, 0.95):.3f}"
         print(f"  {key:<16} {marks} {unit}{per}")
     print(f"  {'frames ahead':<16} PSNR {estimated['psnr'].mean():.1f} dB, SSIM {estimated['ssim'].mean():.3f}")
-    low = np.quantile(estimated["agreement"], [0.01, 0.5])
-    print(f"  {'agreement':<16} 1 % below {low[0]:.2f}, median {low[1]:.2f}")
+    low = np.quantile(estimated["reprojection_score"], [0.01, 0.5])
+    print(f"  {'reprojection score':<16} 1 % below {low[0]:.2f}, median {low[1]:.2f}")
 
 
 def main(checkpoints: list[str], videos: int, out: Path = Path("out")) -> dict[tuple[str, float], Errors]:

@@ -102,7 +102,7 @@ def _colors() -> np.ndarray:
     pure = np.array([*palette.OBJECTS, palette.WARN, *np.eye(3) * 255, *(np.eye(3) * 140 + 115)], float)
     shares = np.array([0.2, 0.4, 0.6, 0.8, 1.0])[:, None, None]
     fading = np.concatenate([(pure * shares).reshape(-1, 3), (pure + (255 - pure) * 0.4), (pure + (255 - pure) * 0.7)])
-    rest = np.array([palette.GROUND, palette.PANEL, palette.TEXT, palette.FAINT], float)
+    rest = np.array([palette.GROUND, palette.PANEL, palette.TEXT, palette.MUTED], float)
     found = np.concatenate([grays, heat, fading, rest])
     assert len(found) <= 256
     return np.rint(np.vstack([found, np.zeros((256 - len(found), 3))])).astype(np.uint8)

@@ -77,7 +77,7 @@ def _write_film(result: Identification, source: Clip | str | os.PathLike[str], p
         film.add(_draw_frames(result, source, canvas, rate, start))
         film.close()
     except BaseException:
-        film.abandon()
+        film.abort()
         raise
     return path
 

@@ -1,8 +1,9 @@
-"""Whether a video is of the kind that a model was made for, judged over the whole of it while it is looked at."""
+"""Check that a video is in the domain of a model, over the whole video while it is read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,171 +11,188 @@ import torch
 from physvision.core import InputError, SceneObject, State
 from physvision.models import PredictiveAutoencoder
 from physvision.prediction.appearance_check import (
-    beside_lines,
+    color_match_along_lines,
     cut_off,
     disc_sizes,
     line_colors,
     line_ends,
-    shown_along_lines,
+    surplus_foreground,
 )
 from physvision.prediction.mechanics import outlines
 from physvision.prediction.prediction import Segment
-from physvision.prediction.reprojection import colored_things, wrong_colors
-
-# A video is refused within its first frames, once there are a few of them; what differs later is named.
-FIRST, _FEW = 96, 16
-# Frames that are kept in mind, at equal steps.
-_MOST = 384
-
-
-# Beyond the first number a difference is named, beyond the second the video is refused; videos that a model was made
-# for are far from both. Share of an object's line that shows something else; share of what stands out from the
-# background that is no object; radius of a disc over the scene's, less one.
-_ELSE, _BESIDE, _SIZE = (0.03, 0.3), (0.05, 0.3), (0.08, 0.25)
-# A line's colour ends within these shares of its length: at the next line, or at half the line's width past its end.
-_ENDS = (0.95, 1.05), (0.95, 1.2)
-_CUT = 0.02  # share of frames in which the border cuts an object, beyond which it is named
+from physvision.prediction.reprojection import count_colored_objects, describe_color_mismatch
+from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
 
 
 class MismatchError(InputError):
-    """A video does not show what the model was made for."""
+    """Error of a video that is outside the model's domain."""
+
+
+class Difference(NamedTuple):
+    """Difference from the model's domain; a severe one rejects the video."""
+
+    is_severe: bool
+    text: str
 
 
 class DomainCheck:
-    """Compares what a model draws of each state with the picture, object by object, and says what differs."""
+    """Compares the rendered states with the video, object by object, and lists the differences."""
 
-    def __init__(self, model: PredictiveAutoencoder, device: torch.device, source: str, *, force: bool = False) -> None:
-        """Begin with a video.
+    def __init__(
+        self,
+        model: PredictiveAutoencoder,
+        device: torch.device,
+        source: str,
+        *,
+        force: bool = False,
+        settings: PredictionSettings = DEFAULT_SETTINGS,
+    ) -> None:
+        """Start the check of a video.
 
         Args:
-            model: what looks at it; one with a scene.
-            device: where the model is.
-            source: names the video in errors.
-            force: name what differs, but refuse nothing.
+            model: Model with a scene.
+            device: Device of the model.
+            source: Name of the video in messages.
+            force: If true, differences are warnings only.
+            settings: Limits of the differences.
         """
         assert model.scene is not None
         self._model, self._scene, self._source, self._force = model, model.scene, source, force
-        self._lines = [index for index, each in enumerate(self._scene.objects) if len(each.points) > 1]
-        self._discs = [
-            index for index, each in enumerate(self._scene.objects) if each.radius and index not in self._lines
-        ]
-        self._device = device
-        self._colored = all(each.color is not None for each in self._scene.objects)
-        self._evidence: dict[str, np.ndarray] = {}
-        self._seen, self._stride = 0, 1
+        self._device, self._settings = device, settings
+        objects = list(enumerate(self._scene.objects))
+        self._lines = [index for index, item in objects if len(item.points) > 1]
+        self._discs = [index for index, item in objects if item.radius and index not in self._lines]
+        self._has_colors = all(item.color is not None for item in self._scene.objects)
+        self._measurements: dict[str, np.ndarray] = {}
+        self._frames, self._stride = 0, 1
 
-    def add(self, segment: Segment) -> None:
-        """Look at `segment`.
+    def update(self, segment: Segment) -> None:
+        """Measure the frames of a segment.
 
         Raises:
-            MismatchError: the video's first frames do not show what the model was made for.
+            MismatchError: The first frames of the video are outside the model's domain.
         """
-        chosen = np.arange(-self._seen % self._stride, len(segment.frames), self._stride)
-        if len(chosen):
-            found = {"frame": self._seen + chosen, **self._compared(segment, chosen)}
-            kept = self._evidence or {name: value[:0] for name, value in found.items()}
-            self._evidence = {name: np.concatenate([kept[name], value]) for name, value in found.items()}
-        early = self._seen < FIRST
-        self._seen += len(segment.frames)
-        while len(self._evidence["frame"]) > _MOST:
+        settings = self._settings
+        indices = np.arange(-self._frames % self._stride, len(segment.frames), self._stride)
+        if len(indices):
+            values = {"frame": self._frames + indices, **self._measure(segment, indices)}
+            earlier = self._measurements or {name: value[:0] for name, value in values.items()}
+            self._measurements = {name: np.concatenate([earlier[name], value]) for name, value in values.items()}
+        is_early = self._frames < settings.first_frames
+        self._frames += len(segment.frames)
+        while len(self._measurements["frame"]) > settings.max_sampled_frames:
             self._stride *= 2
-            stays = self._evidence["frame"] % self._stride == 0
-            self._evidence = {name: value[stays] for name, value in self._evidence.items()}
-        if early and self._seen >= _FEW:
-            self._refuse()
+            retained = self._measurements["frame"] % self._stride == 0
+            self._measurements = {name: value[retained] for name, value in self._measurements.items()}
+        if is_early and self._frames >= settings.min_frames:
+            self._reject_mismatch()
 
-    def end(self) -> None:
-        """DomainCheck a video that ended before there was enough of it.
+    def finish(self) -> None:
+        """Check a video that ended before there were enough frames.
 
         Raises:
-            MismatchError: it does not show what the model was made for.
+            MismatchError: The video is outside the model's domain.
         """
-        if self._seen < _FEW:
-            self._refuse()
+        if self._frames < self._settings.min_frames:
+            self._reject_mismatch()
 
-    def _refuse(self) -> None:
-        refused = [text for severe, text in self._differences() if severe]
-        if refused and not self._force:
+    def _reject_mismatch(self) -> None:
+        severe = [difference.text for difference in self._differences() if difference.is_severe]
+        if severe and not self._force:
             scene = self._scene
-            names = ", ".join(each.name for each in scene.objects)
+            names = ", ".join(item.name for item in scene.objects)
             raise MismatchError(
-                f"{self._source}: does not look like what the checkpoint was made for ({'; '.join(refused)}). It "
+                f"{self._source}: is outside the domain of the checkpoint ({'; '.join(severe)}). It "
                 f"expects {scene.appearance}; objects: {names}. Give `crop=(x, y, width, height)` of the part that "
-                "shows just that, use or train a checkpoint for this scene, or add `force=True` to go on"
+                "shows just that, use or train a checkpoint for this scene, or add `force=True` to continue"
             )
 
-    def findings(self) -> list[str]:
-        """What differs from videos that the model was made for, one sentence each."""
-        ordered = sorted(self._differences(), key=lambda found: not found[0])
+    def warnings(self) -> list[str]:
+        """Describe the differences from the model's domain, the severe ones first, one sentence each."""
+        ordered = sorted(self._differences(), key=lambda difference: not difference.is_severe)
         return [f"{text[0].upper()}{text[1:]}." for _, text in ordered]
 
-    def _compared(self, segment: Segment, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        """What is known of some frames of `segment`, a row each."""
-        scene, levels = self._scene, [segment.frames[index].frame for index in chosen]
-        found = {"agreement": segment.agreement.numpy()[chosen]}
-        if scene.color == "rgb" and self._colored:
-            found["things"] = np.array([colored_things(scene, each) for each in levels])
-        state = State(segment.states.q[chosen], segment.states.v[chosen]).to(self._device)
-        drawn = outlines(self._model, scene, state) if self._colored else []
-        if drawn:
+    def _measure(self, segment: Segment, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """Measure some frames of a segment, a row each."""
+        scene, levels = self._scene, [segment.frames[index].frame for index in indices]
+        values = {"reprojection_score": segment.reprojection_score.numpy()[indices]}
+        if scene.color == "rgb" and self._has_colors:
+            values["color_counts"] = np.array([count_colored_objects(scene, frame, self._settings) for frame in levels])
+        state = State(segment.states.q[indices], segment.states.v[indices]).to(self._device)
+        rendered = outlines(self._model, scene, state) if self._has_colors else []
+        if rendered:
             frames = np.stack(levels).astype(np.float32) / 255
-            lines, discs = ([drawn[index] for index in each] for each in (self._lines, self._discs))
+            lines, discs = ([rendered[index] for index in group] for group in (self._lines, self._discs))
             if lines:
-                colors = line_colors([scene.objects[index] for index in self._lines], frames, lines)
-                found["shown"] = shown_along_lines(colors, frames, lines)
-                found["end"] = line_ends(colors, frames, lines)
+                objects = [scene.objects[index] for index in self._lines]
+                colors = line_colors(objects, frames, lines, self._settings)
+                values["color_match"] = color_match_along_lines(colors, frames, lines, self._settings)
+                values["line_end"] = line_ends(colors, frames, lines, self._settings)
                 if not discs:
-                    found["beside"] = beside_lines(frames, lines)
+                    values["surplus"] = surplus_foreground(frames, lines, self._settings)
             if discs:
                 objects = [scene.objects[index] for index in self._discs]
-                found["size"], found["cut"] = disc_sizes(objects, frames, discs), cut_off(objects, frames)
-        return found
+                values["size"] = disc_sizes(objects, frames, discs, self._settings)
+                values["cut_off"] = cut_off(objects, frames)
+        return values
 
-    def _differences(self) -> Iterator[tuple[bool, str]]:
-        """What differs so far, and whether the video is refused for it."""
-        scene, found = self._scene, self._evidence
-        if "things" in found:
-            yield from ((True, text) for text in wrong_colors(scene, found["things"]))
-        middle = float(np.median(found["agreement"]))
-        if middle < scene.min_reprojection_score:
-            usual = f"{scene.min_reprojection_score:.0%} are usual at least"
-            yield True, f"the redrawn state explains {middle:.0%} of the picture, {usual}"
-        if "shown" in found:
-            for index, share, ends in zip(self._lines, 1 - found["shown"].mean(0), found["end"].T, strict=True):
-                yield from self._line_differences(scene.objects[index], float(share), ends)
-        if "beside" in found:
-            share = float(np.median(found["beside"]))
-            if share > _BESIDE[0]:
-                yield share > _BESIDE[1], f"{share:.0%} of what stands out from the background is none of the objects"
-        if "size" in found:
-            for index, sizes, cut in zip(self._discs, found["size"].T, found["cut"].T, strict=True):
+    def _differences(self) -> Iterator[Difference]:
+        """Yield the differences so far."""
+        scene, values = self._scene, self._measurements
+        if "color_counts" in values:
+            for text in describe_color_mismatch(scene, values["color_counts"]):
+                yield Difference(True, text)
+        score = float(np.median(values["reprojection_score"]))
+        if score < scene.min_reprojection_score:
+            yield Difference(
+                True,
+                f"the rendered state explains {score:.0%} of the image, usual are at least "
+                f"{scene.min_reprojection_score:.0%}",
+            )
+        if "color_match" in values:
+            mismatch = 1 - values["color_match"].mean(0)
+            for index, fraction, ends in zip(self._lines, mismatch, values["line_end"].T, strict=True):
+                yield from self._line_differences(scene.objects[index], float(fraction), ends)
+        if "surplus" in values:
+            fraction = float(np.median(values["surplus"]))
+            warning, severe = self._settings.max_surplus
+            if fraction > warning:
+                yield Difference(fraction > severe, f"{fraction:.0%} of the foreground belongs to none of the objects")
+        if "size" in values:
+            for index, sizes, cut in zip(self._discs, values["size"].T, values["cut_off"].T, strict=True):
                 yield from self._disc_differences(scene.objects[index], sizes, float(cut.mean()))
 
-    def _line_differences(self, each: SceneObject, share: float, ends: np.ndarray) -> Iterator[tuple[bool, str]]:
-        if share > _ELSE[0]:
-            yield (
-                share > _ELSE[1],
-                f"the picture shows something else along {share:.0%} of where {each.name} is drawn: lengths differ "
-                "from the checkpoint's, the part of the picture is displaced, or it is another thing",
+    def _line_differences(self, item: SceneObject, mismatch: float, ends: np.ndarray) -> Iterator[Difference]:
+        warning, severe = self._settings.max_other_color
+        if mismatch > warning:
+            yield Difference(
+                mismatch > severe,
+                f"the image shows something else along {mismatch:.0%} of where {item.name} is rendered: lengths differ "
+                "from the checkpoint's, the crop is displaced, or it is another object",
             )
-        known, last = ends[np.isfinite(ends)], each.name == self._scene.objects[self._lines[-1]].name
-        end = float(np.median(known)) if len(known) else 1.0
-        low, high = _ENDS[last]
+        is_last = item.name == self._scene.objects[self._lines[-1]].name
+        end = _finite_median(ends)
+        low, high = self._settings.last_line_ends if is_last else self._settings.inner_line_ends
         if not low <= end <= high:
-            yield False, f"{each.name} ends at {end:.2f} of the length that the checkpoint knows"
+            yield Difference(False, f"{item.name} ends at {end:.2f} of the length that the checkpoint expects")
 
-    def _disc_differences(self, each: SceneObject, sizes: np.ndarray, cut: float) -> Iterator[tuple[bool, str]]:
-        known = sizes[np.isfinite(sizes)]
-        size = float(np.median(known)) if len(known) else 1.0
-        if abs(size - 1) > _SIZE[0]:
-            yield (
-                abs(size - 1) > _SIZE[1],
-                f"{each.name} has {size:.2f} times the radius of {each.radius:g} that the checkpoint knows, so it "
-                "touches and bounces elsewhere",
+    def _disc_differences(self, item: SceneObject, sizes: np.ndarray, cut: float) -> Iterator[Difference]:
+        size, (warning, severe) = _finite_median(sizes), self._settings.max_radius_error
+        if abs(size - 1) > warning:
+            yield Difference(
+                abs(size - 1) > severe,
+                f"{item.name} has {size:.2f} times the radius of {item.radius:g} that the checkpoint expects, so its "
+                "contacts are elsewhere",
             )
-        if cut > _CUT:
-            yield (
+        if cut > self._settings.max_cut_frames:
+            yield Difference(
                 False,
-                f"the border of the picture cuts off {each.name} in {cut:.0%} of the frames: the part of the picture "
-                "is displaced or too small",
+                f"the border of the image cuts off {item.name} in {cut:.0%} of the frames: the crop is displaced or "
+                "too small",
             )
+
+
+def _finite_median(values: np.ndarray) -> float:
+    """Median of the finite values; one if there is none."""
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else 1.0

@@ -1,4 +1,4 @@
-"""What a model's engine knows beyond its states: energy, parameters, and where its bodies are in the picture."""
+"""Quantities of a model's engine besides its states: energy, parameters, outlines of objects in the image."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from physvision.models import PredictiveAutoencoder
 from physvision.report import ParameterRow, Units
 
 
-def parameters(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list[ParameterRow]:
-    """The parameters that the scene names, in the units of a report; of equal values there is one.
+def parameter_rows(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list[ParameterRow]:
+    """List the parameters that the scene names, in reported units; equal values appear once.
 
     They are assumed: the checkpoint's own, whatever the video shows.
     """
     learned = model.engine.learned_values
-    known = {**dict(model.engine.properties.items()), **learned}
-    found = []
+    available = {**dict(model.engine.properties.items()), **learned}
+    bodies = [item.body for item in scene.objects]
+    rows = []
     for name, unit in scene.parameters.items():
-        if name not in known:
+        if name not in available:
             continue
-        numbers = known[name].detach().double().cpu()
-        rows = [each.body for each in scene.objects]
-        if name not in learned and numbers.dim() == 1 and len(numbers) > len(rows):
-            numbers = numbers[rows]  # what stands still is left out
-        values = numbers.flatten().tolist()
-        same = len(set(values)) == 1
+        tensor = available[name].detach().double().cpu()
+        if name not in learned and tensor.dim() == 1 and len(tensor) > len(bodies):
+            tensor = tensor[bodies]  # static bodies are left out
+        values = tensor.flatten().tolist()
+        values = values[:1] if len(set(values)) == 1 else values
         origin = f"assumed, {'learned in training' if name in learned else 'given to the checkpoint'}"
-        found.append(ParameterRow(name, *units.parameter(values[:1] if same else values, unit), origin))
-    return found
+        rows.append(ParameterRow(name, *units.parameter(values, unit), origin))
+    return rows
 
 
 def energy(model: PredictiveAutoencoder, state: State) -> tuple[np.ndarray, np.ndarray] | None:
-    """Kinetic and potential energy of a batch of states; None if the model knows none."""
+    """Compute kinetic and potential energy of a batch of states; None without mechanics."""
     mechanics = model.engine.mechanics
     if mechanics is None:
         return None
@@ -47,29 +47,28 @@ def energy(model: PredictiveAutoencoder, state: State) -> tuple[np.ndarray, np.n
 
 
 def outlines(model: PredictiveAutoencoder, scene: Scene, state: State) -> list[np.ndarray]:
-    """Where each object's points are seen, (batch, points, 2) pixels from a frame's corner; none without physics."""
+    """Project each object's points to the image, (batch, points, 2), px; empty without mechanics."""
     mechanics = model.engine.mechanics
     if mechanics is None:
         return []
     with torch.no_grad():
         poses = mechanics.poses(state, model.engine.properties).double().cpu()
-    seen = []
-    for each in scene.objects:
-        points = torch.tensor([tuple(point) for point in each.points], dtype=torch.float64)
-        body = poses[:, each.body]
-        seen.append(_picture(scene, points @ body[:, :3, :3].mT + body[:, None, :3, 3]).numpy())
-    return seen
+    projected = []
+    for item in scene.objects:
+        points = torch.tensor([tuple(point) for point in item.points], dtype=torch.float64)
+        body = poses[:, item.body]
+        projected.append(_project(scene, points @ body[:, :3, :3].mT + body[:, None, :3, 3]).numpy())
+    return projected
 
 
-def _picture(scene: Scene, points: Tensor) -> Tensor:
-    """Pixels (…, 2) of points (…, 3) of the world."""
+def _project(scene: Scene, points: Tensor) -> Tensor:
+    """Project points (…, 3) of the world to pixels (…, 2)."""
     if scene.view is None:
         return points[..., :2]
-    wide, high = scene.size
-    view = Camera.pinhole(
-        high, wide, position=scene.view.position, target=scene.view.target, focal=scene.view.focal
-    ).extrinsics
-    places = points @ view[:3, :3].T + view[:3, 3]
-    depth = places[..., 2:].clamp_min(math.ulp(1.0))
-    middle = torch.tensor([0.5 * wide, 0.5 * high], dtype=points.dtype)
-    return scene.view.focal * places[..., :2] / depth + middle
+    width, height = scene.size
+    view = scene.view
+    extrinsics = Camera.pinhole(height, width, position=view.position, target=view.target, focal=view.focal).extrinsics
+    camera_points = points @ extrinsics[:3, :3].T + extrinsics[:3, 3]
+    depth = camera_points[..., 2:].clamp_min(math.ulp(1.0))
+    center = torch.tensor([0.5 * width, 0.5 * height], dtype=points.dtype)
+    return view.focal * camera_points[..., :2] / depth + center

@@ -1,4 +1,4 @@
-"""What a model makes of a video: of some frames as they come, and of all of them together."""
+"""Results of a prediction: of some consecutive frames, and of a whole video."""
 
 from __future__ import annotations
 
@@ -15,66 +15,68 @@ from physvision.video import TimedFrame
 
 @dataclass(frozen=True, repr=False)
 class Segment:
-    """Some consecutive frames of a video, and what a model makes of them.
+    """Consecutive frames of a video, with their states and predictions.
 
-    What was *expected* at a frame is what the state seen `horizon` steps earlier became; nothing was at the first ones.
+    `predicted` is what the state observed `horizon` steps earlier became; the first frames have no prediction.
 
     Attributes:
-        first: number of its first frame in the video.
-        frames: the frames.
-        states: that are seen at the frames.
-        confidence: in each object, 0 to 1: the encoder's own, or else `agreement`.
-        agreement: share of each frame's variance that its redrawn state explains, 0 to 1.
-        sound: whether the motion that follows could be computed.
-        ahead: from each state on, `horizon` steps.
-        redrawn: frames of the states.
-        known: whether something was expected at the frame.
-        expected: states that were; NaN where nothing was.
-        foreseen: frames that were; NaN where nothing was.
-        psnr: of the foreseen frame against the frame, dB; NaN where nothing was expected.
-        ssim: likewise.
+        first_frame: Number of the first frame in the video.
+        frames: Frames of the segment.
+        states: Observed states.
+        confidence: Confidence in each object, 0 to 1: the encoder's own, or else the reprojection score.
+        reprojection_score: Fraction of each frame's variance that its rendered state explains.
+        valid: Mask of the states whose rollout succeeded.
+        rollout: Trajectory from each state over `horizon` steps.
+        rendered: Rendered frames of the states.
+        has_prediction: Mask of the frames with a prediction.
+        predicted: Predicted states; NaN where there is none.
+        predicted_frames: Predicted frames; NaN where there is none.
+        psnr: PSNR of the predicted frames, dB; NaN where there is none.
+        ssim: SSIM of the predicted frames; NaN where there is none.
     """
 
-    first: int
+    first_frame: int
     frames: Sequence[TimedFrame]
     states: State
     confidence: Float[Tensor, "frames objects"]
-    agreement: Float[Tensor, " frames"]
-    sound: Bool[Tensor, " frames"]
-    ahead: Trajectory
-    redrawn: Float[Tensor, "frames channels height width"]
-    known: Bool[Tensor, " frames"]
-    expected: State
-    foreseen: Float[Tensor, "frames channels height width"]
+    reprojection_score: Float[Tensor, " frames"]
+    valid: Bool[Tensor, " frames"]
+    rollout: Trajectory
+    rendered: Float[Tensor, "frames channels height width"]
+    has_prediction: Bool[Tensor, " frames"]
+    predicted: State
+    predicted_frames: Float[Tensor, "frames channels height width"]
     psnr: Float[Tensor, " frames"]
     ssim: Float[Tensor, " frames"]
 
     @property
     def future(self) -> Trajectory:
-        """What follows the last of the frames, a batch of one."""
-        return Trajectory(self.ahead.q[-1:], self.ahead.v[-1:], dt=self.ahead.dt)
+        """Trajectory after the last frame, a batch of one."""
+        return Trajectory(self.rollout.q[-1:], self.rollout.v[-1:], dt=self.rollout.dt)
 
     def __repr__(self) -> str:
-        return f"Segment(frames {self.first} to {self.first + len(self.frames) - 1}, from {self.frames[0].time:.2f} s)"
+        last = self.first_frame + len(self.frames) - 1
+        return f"Segment(frames {self.first_frame} to {last}, from {self.frames[0].time:.2f} s)"
 
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """What a model makes of a whole video; it begins at the last frame of the first window.
+    """States and predictions of a whole video, from the last frame of the first window on.
 
     Attributes:
-        scene: names and units of what the states hold.
-        frames: numbers of the frames in the video.
-        times: seconds since the first frame.
-        states: that were seen, (frames, …).
-        confidence: in each object.
-        agreement: share of each frame's variance that its redrawn state explains.
-        expected: states that were predicted for each frame `horizon` steps earlier; NaN for the first ones.
-        psnr, ssim: of the frames that were predicted likewise; NaN for the first ones.
-        horizon: steps; one is a frame.
-        future: what follows the last frame, a batch of one.
-        future_frames: how that looks, for each state of `future`.
-        warnings: where the video differs from what the model was made for.
+        scene: Names and units of the states' coordinates.
+        frames: Numbers of the frames in the video.
+        times: Times since the first frame, s.
+        states: Observed states, (frames, …).
+        confidence: Confidence in each object, 0 to 1.
+        reprojection_score: Fraction of each frame's variance that its rendered state explains.
+        predicted: States predicted for each frame `horizon` steps earlier; NaN for the first ones.
+        psnr: PSNR of the predicted frames, dB; NaN for the first ones.
+        ssim: SSIM of the predicted frames; NaN for the first ones.
+        horizon: Number of predicted steps, of one frame each.
+        future: Trajectory after the last frame, a batch of one.
+        future_frames: Rendered frame of each state of `future`.
+        warnings: Differences from the model's domain.
     """
 
     scene: Scene
@@ -82,8 +84,8 @@ class Prediction:
     times: Float[Tensor, " frames"]
     states: State
     confidence: Float[Tensor, "frames objects"]
-    agreement: Float[Tensor, " frames"]
-    expected: State
+    reprojection_score: Float[Tensor, " frames"]
+    predicted: State
     psnr: Float[Tensor, " frames"]
     ssim: Float[Tensor, " frames"]
     horizon: int
@@ -94,25 +96,25 @@ class Prediction:
     def __repr__(self) -> str:
         return (
             f"Prediction({self.scene.title}: {len(self.frames)} frames, {float(self.times[-1]):.2f} s, "
-            f"{self.horizon / self.scene.fps:.3g} s ahead, agreement {float(self.agreement.median()):.0%}, "
-            f"{len(self.warnings)} warnings)"
+            f"{self.horizon / self.scene.fps:.3g} s ahead, "
+            f"reprojection score {float(self.reprojection_score.median()):.0%}, {len(self.warnings)} warnings)"
         )
 
 
-def joined(segments: Iterable[Segment]) -> tuple[dict[str, Tensor], Segment]:
-    """The arrays of all segments as those of a `Prediction`, and the last segment."""
-    parts, last = [], None
-    for last in segments:
+def concatenate(segments: Iterable[Segment]) -> tuple[dict[str, Tensor], Segment]:
+    """Concatenate the arrays of all segments, as those of a `Prediction`; also return the last segment."""
+    parts, segment = [], None
+    for segment in segments:
         parts.append(
             {
-                "frames": torch.arange(last.first, last.first + len(last.frames)),
-                "times": torch.tensor([each.time for each in last.frames], dtype=torch.float64),
-                "q": last.states.q,
-                "v": last.states.v,
-                "expected_q": last.expected.q,
-                "expected_v": last.expected.v,
-                **{name: getattr(last, name) for name in ("confidence", "agreement", "psnr", "ssim")},
+                "frames": torch.arange(segment.first_frame, segment.first_frame + len(segment.frames)),
+                "times": torch.tensor([frame.time for frame in segment.frames], dtype=torch.float64),
+                "q": segment.states.q,
+                "v": segment.states.v,
+                "predicted_q": segment.predicted.q,
+                "predicted_v": segment.predicted.v,
+                **{name: getattr(segment, name) for name in ("confidence", "reprojection_score", "psnr", "ssim")},
             }
         )
-    assert last is not None
-    return {name: torch.cat([each[name] for each in parts]) for name in parts[0]}, last
+    assert segment is not None
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}, segment

@@ -1,4 +1,4 @@
-"""A model looking at a video: a sliding window of frames in, states and what follows from them out."""
+"""Prediction from video: a sliding window of frames in, states and their rollouts out."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
 from physvision.models import PredictiveAutoencoder, load
 from physvision.prediction.domain_check import DomainCheck
-from physvision.prediction.prediction import Prediction, Segment, joined
-from physvision.prediction.reprojection import agreement
+from physvision.prediction.prediction import Prediction, Segment, concatenate
+from physvision.prediction.reprojection import reprojection_score
 from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
 
 Video = str | os.PathLike[str] | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
 
 
 class Predictor:
-    """A model, ready to look at videos.
+    """Model that observes videos and predicts them.
 
     Attributes:
-        model: the autoencoder.
-        scene: what it expects of a video.
-        steps: how many frames ahead it predicts.
-        device: where it computes.
+        model: Autoencoder.
+        scene: Scene that the model expects.
+        steps: Number of frames that it predicts ahead.
+        device: Device of the model.
     """
 
     def __init__(
         self, model: PredictiveAutoencoder, *, horizon: float = 1.0, device: str = "auto", batch: int = 32
     ) -> None:
-        """Prepare `model`.
+        """Prepare a model.
 
         Args:
-            model: one with a `scene`.
-            horizon: how far it predicts, s; rounded to whole frames.
-            device: of torch, as "cpu" or "cuda"; "auto" takes a GPU where there is one.
-            batch: windows that are computed together.
+            model: Autoencoder with a `scene`.
+            horizon: Time to predict ahead, s; rounded to whole frames.
+            device: Device of torch, such as "cpu" or "cuda"; "auto" uses a GPU if there is one.
+            batch: Number of windows that are computed at a time.
 
         Raises:
-            InputError: a value makes no sense, or the model does not say what it expects of a video.
-            DeviceError: there is no such device.
+            InputError: A value is out of range, or the model has no scene.
+            DeviceError: There is no such device.
         """
         if not isinstance(model, PredictiveAutoencoder):
             raise InputError(
@@ -58,7 +58,7 @@ class Predictor:
                 "as trainers/pendulum.yaml has one"
             )
         self.scene = model.scene
-        self.device = _device(device)
+        self.device = _select_device(device)
         self.model = model.to(self.device).eval()
         self.steps = max(1, round(check_positive("horizon", horizon) * self.scene.fps))
         self.batch = check_count("batch", batch)
@@ -67,7 +67,7 @@ class Predictor:
     def from_checkpoint(
         cls, name: str | os.PathLike[str], *, horizon: float = 1.0, device: str = "auto", batch: int = 32
     ) -> Predictor:
-        """The model `name`: one that comes with physvision ("pendulum"), or the path of a file; arguments as above."""
+        """Load a model by its name, such as "pendulum", or by the path of a file; other arguments as above."""
         return cls(load(name), horizon=horizon, device=device, batch=batch)
 
     def __repr__(self) -> str:
@@ -75,166 +75,147 @@ class Predictor:
 
     @property
     def horizon(self) -> float:
-        """How far ahead it predicts, s."""
+        """Time that it predicts ahead, s."""
         return self.steps / self.scene.fps
 
     def __call__(self, video: Video, conversion: Conversion | None = None, *, force: bool = False) -> Prediction:
-        """What is seen in `video`, and what follows.
+        """Observe a video, and predict it.
 
         Args:
-            video: a file; a clip; frames (times, height, width) or (times, height, width, channels) or, as networks
-                have them, (times, channels, height, width), uint8 or 0 to 1; or an iterator of single frames, as a
-                camera is. Other than a file's, frames must come as the scene wants them.
-            conversion: how a file is brought to what the model takes.
-            force: go on though the video does not look like what the model was made for.
+            video: File; clip; frames (times, height, width), also with channels last or first, uint8 or 0 to 1; or
+                iterator of single frames, such as a camera. Frames in memory must be as the scene expects them.
+            conversion: Conversion of a file to what the model expects.
+            force: If true, a video outside the model's domain is processed with warnings.
 
         Raises:
-            InputError: the video does not fit the model, with what to do.
+            InputError: The video does not fit the model; the message says what to do.
         """
-        stream = self.open(video, conversion)
-        judge = self.judge(stream, force=force)
-        arrays, last = joined(self.look(stream, judge))
-        states = {name: arrays.pop(name) for name in ("q", "v", "expected_q", "expected_v")}
-        future = last.future
+        stream = self.open_stream(video, conversion)
+        check = self.domain_check(stream, force=force)
+        arrays, last = concatenate(self.run(stream, check))
+        states = State(arrays.pop("q"), arrays.pop("v"))
+        predicted = State(arrays.pop("predicted_q"), arrays.pop("predicted_v"))
         return Prediction(
             scene=self.scene,
-            states=State(states["q"], states["v"]),
-            expected=State(states["expected_q"], states["expected_v"]),
+            states=states,
+            predicted=predicted,
             horizon=self.steps,
-            future=future,
-            future_frames=self.draw(future),
-            warnings=tuple(judge.findings()),
+            future=last.future,
+            future_frames=self.decode(last.future),
+            warnings=tuple(check.warnings()),
             **arrays,
         )
 
     def stream(self, video: Video, conversion: Conversion | None = None, *, force: bool = False) -> Iterator[Segment]:
-        """The same, segment by segment and in constant memory; for a camera, as its frames come."""
-        stream = self.open(video, conversion)
-        return self.look(stream, self.judge(stream, force=force))
+        """Yield states and predictions segment by segment, in constant memory, such as for a live camera."""
+        stream = self.open_stream(video, conversion)
+        return self.run(stream, self.domain_check(stream, force=force))
 
-    def open(self, video: Video, conversion: Conversion | None = None) -> SceneStream:
-        """The frames of `video` as the scene wants them."""
+    def open_stream(self, video: Video, conversion: Conversion | None = None) -> SceneStream:
+        """Open the frames of a video as the scene expects them."""
         return open_scene_stream(video, self.scene, conversion)
 
-    def judge(self, stream: SceneStream, *, force: bool = False) -> DomainCheck:
-        """What judges whether `stream` shows what the model was made for."""
+    def domain_check(self, stream: SceneStream, *, force: bool = False) -> DomainCheck:
+        """Create the check that a stream is in the model's domain."""
         return DomainCheck(self.model, self.device, stream.source, force=force)
 
-    def look(self, stream: SceneStream, judge: DomainCheck) -> Iterator[Segment]:
-        """What is seen in `stream`, which fits the scene; `judge` refuses what does not look like it."""
-        span, iterator = self.scene.frames_in, iter(stream)
-        before = list(islice(iterator, span - 1))
-        start, memory = len(before), _Memory(self)
+    def run(self, stream: SceneStream, check: DomainCheck) -> Iterator[Segment]:
+        """Yield the segments of a stream that fits the scene; `check` rejects it outside the model's domain."""
+        window, iterator = self.scene.frames_in, iter(stream)
+        context = list(islice(iterator, window - 1))
+        start, memory = len(context), _PredictionBuffer(self.steps)
         number = start
-        while new := list(islice(iterator, self.batch)):
-            segment = self._segment(number, before, new, memory)
-            judge.add(segment)
+        while frames := list(islice(iterator, self.batch)):
+            segment = self._make_segment(number, context, frames, memory)
+            check.update(segment)
             yield segment
-            number += len(new)
-            before = [*before, *new][-(span - 1) :] if span > 1 else []
+            number += len(frames)
+            context = [*context, *frames][-(window - 1) :] if window > 1 else []
         if number == start:
             raise InputError(
-                f"{stream.source}: {number} frames are fewer than the {span} that the checkpoint looks at together; "
-                "give a longer video"
+                f"{stream.source}: has {number} frames, the checkpoint needs a window of {window}; give a longer video"
             )
-        judge.end()
+        check.finish()
 
     @torch.no_grad()
-    def draw(self, trajectory: Trajectory, steps: Sequence[int] | None = None) -> Tensor:
-        """The frames (times, channels, height, width) of a trajectory of one world; of all its states by default."""
-        moved = Trajectory(trajectory.q.to(self.device), trajectory.v.to(self.device))
-        chosen = range(len(trajectory)) if steps is None else steps
-        return self.model.decode(moved, chosen)[0].float().clamp(0, 1).cpu()
+    def decode(self, trajectory: Trajectory, steps: Sequence[int] | None = None) -> Tensor:
+        """Decode frames (times, channels, height, width) of one world's trajectory, by default at all steps."""
+        trajectory = Trajectory(trajectory.q.to(self.device), trajectory.v.to(self.device))
+        frames = self.model.decode(trajectory, range(len(trajectory)) if steps is None else steps)
+        return frames[0].float().clamp(0, 1).cpu()
 
     @torch.no_grad()
-    def _segment(self, number: int, before: list[TimedFrame], new: list[TimedFrame], memory: _Memory) -> Segment:
-        pixels = torch.from_numpy(np.stack([each.frame for each in (*before, *new)])).to(self.device)
+    def _make_segment(
+        self, number: int, context: list[TimedFrame], new: list[TimedFrame], memory: _PredictionBuffer
+    ) -> Segment:
+        pixels = torch.from_numpy(np.stack([item.frame for item in (*context, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        observed = self.model.observe(windows)
-        ahead = self.model.simulate(self.model.initial_state(observed), self.steps)
-        both = self.model.decode(ahead, (0, self.steps)).float().clamp(0, 1)
-        now, redrawn, foreseen = frames[len(before) :], both[:, 0], both[:, 1]
-        alike = agreement(now, redrawn)
-        sure = alike[:, None].expand(-1, len(self.scene.objects))
-        if observed.confidence is not None:
-            sure = observed.confidence[:, -1]
-        known, expected, seen = memory.recall(ahead.final, foreseen)
-        sound = torch.ones_like(known) if ahead.status is None else ahead.status.converged
-        moved = (ahead.q, ahead.v, redrawn, seen, sure, alike, sound, known, expected.q, expected.v, now)
-        q, v, redrawn, seen, sure, alike, sound, known, before_q, before_v, now = (each.cpu() for each in moved)
-        quality = _likeness(seen, now, known)
+        observation = self.model.observe(windows)
+        rollout = self.model.simulate(self.model.initial_state(observation), self.steps)
+        decoded = self.model.decode(rollout, (0, self.steps)).float().clamp(0, 1)
+        current = frames[len(context) :]
+        score = reprojection_score(current, decoded[:, 0])
+        confidence = score[:, None].expand(-1, len(self.scene.objects))
+        if observation.confidence is not None:
+            confidence = observation.confidence[:, -1]
+        has_prediction, predicted, predicted_frames = memory.exchange(rollout.final, decoded[:, 1])
+        valid = torch.ones_like(has_prediction) if rollout.status is None else rollout.status.converged
+        has_prediction, predicted_frames = has_prediction.cpu(), predicted_frames.cpu()
+        psnr_values, ssim_values = _image_quality(predicted_frames, current.cpu(), has_prediction)
+        q, v = rollout.q.cpu(), rollout.v.cpu()
         return Segment(
-            first=number,
+            first_frame=number,
             frames=new,
             states=State(q[:, 0], v[:, 0]),
-            confidence=sure,
-            agreement=alike,
-            sound=sound,
-            ahead=Trajectory(q, v),
-            redrawn=redrawn,
-            known=known,
-            expected=State(before_q, before_v),
-            foreseen=seen,
-            psnr=quality[0],
-            ssim=quality[1],
+            confidence=confidence.cpu(),
+            reprojection_score=score.cpu(),
+            valid=valid.cpu(),
+            rollout=Trajectory(q, v),
+            rendered=decoded[:, 0].cpu(),
+            has_prediction=has_prediction,
+            predicted=State(predicted.q.cpu(), predicted.v.cpu()),
+            predicted_frames=predicted_frames,
+            psnr=psnr_values,
+            ssim=ssim_values,
         )
 
 
-def predict(
-    video: Video,
-    checkpoint: str | os.PathLike[str],
-    *,
-    horizon: float = 1.0,
-    conversion: Conversion | None = None,
-    device: str = "auto",
-    force: bool = False,
-) -> Prediction:
-    """Estimate the states in a video with a checkpoint, and predict the motion that follows.
+class _PredictionBuffer:
+    """Predictions for the frames to come."""
 
-    Args:
-        video: Video file, clip, array of frames or iterator of frames, see `Predictor.__call__`.
-        checkpoint: Name of a shipped checkpoint, or the path of a file.
-        horizon: Prediction horizon, s.
-        conversion: Conversion of the video to what the model takes: rate, crop, size.
-        device: Device of torch; "auto" takes a GPU if there is one.
-        force: If true, continue although the video does not look like those that the model was trained on.
-    """
-    return Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device)(video, conversion, force=force)
+    def __init__(self, steps: int) -> None:
+        self._steps, self._pending = steps, None
 
-
-class _Memory:
-    """What was predicted for the frames to come."""
-
-    def __init__(self, predictor: Predictor) -> None:
-        self._steps, self._kept = predictor.steps, None
-
-    def recall(self, state: State, frames: Tensor) -> tuple[Tensor, State, Tensor]:
-        """Whether, which state and which frame was predicted for each of some frames; keeps the new predictions.
+    def exchange(self, state: State, frames: Tensor) -> tuple[Tensor, State, Tensor]:
+        """Store new predictions, and take those for the current frames.
 
         Args:
-            state: predicted for the moments `steps` after these frames.
-            frames: likewise.
+            state: States predicted for the times `steps` after the current frames.
+            frames: Frames predicted for these times.
+
+        Returns:
+            Mask of the current frames with a prediction, predicted states and predicted frames.
         """
         new = (state.q, state.v, frames)
-        if self._kept is None:
-            self._kept = tuple(each.new_full((self._steps, *each.shape[1:]), torch.nan) for each in new)
-        joined = [torch.cat(pair) for pair in zip(self._kept, new, strict=True)]
+        if self._pending is None:
+            self._pending = tuple(part.new_full((self._steps, *part.shape[1:]), torch.nan) for part in new)
+        parts = [torch.cat(pair) for pair in zip(self._pending, new, strict=True)]
         count = len(frames)
-        self._kept = tuple(each[count:].clone() for each in joined)
-        q, v, seen = (each[:count] for each in joined)
-        return ~seen.flatten(1).isnan().any(1), State(q, v), seen
+        self._pending = tuple(part[count:].clone() for part in parts)
+        q, v, predicted_frames = (part[:count] for part in parts)
+        return ~predicted_frames.flatten(1).isnan().any(1), State(q, v), predicted_frames
 
 
-def _likeness(seen: Tensor, true: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    """PSNR, dB, and SSIM of frames against the true ones; NaN where they are not known."""
-    found = torch.full((2, len(known)), torch.nan)
-    for row, measure in zip(found, (psnr, ssim), strict=True):
-        row[known] = measure(seen[known], true[known])
-    return found[0], found[1]
+def _image_quality(predicted: Tensor, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute PSNR, dB, and SSIM of predicted frames; NaN outside the mask."""
+    values = torch.full((2, len(mask)), torch.nan)
+    for row, metric in zip(values, (psnr, ssim), strict=True):
+        row[mask] = metric(predicted[mask], frames[mask])
+    return values[0], values[1]
 
 
-def _device(name: str) -> torch.device:
+def _select_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -1,4 +1,4 @@
-"""What came of a run, for the summary and the page alike."""
+"""Data of a run for the summary and the page."""
 
 from __future__ import annotations
 
@@ -12,38 +12,36 @@ import numpy as np
 from physvision.core import Scene
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor
+from physvision.prediction.settings import DEFAULT_SETTINGS
 from physvision.report import ParameterRow, Units
 from physvision.video import SceneStream
-
-# An object of which a model is less sure than this is counted as not seen well.
-UNSURE = 0.25
 
 
 @dataclass(frozen=True)
 class ReportData:
-    """A run over a video, to its end or to where it was interrupted.
+    """Results of a run over a video, to its end or to an interruption.
 
     Attributes:
-        predictor: what looked.
-        stream: what it looked at.
-        units: of the numbers that are reported.
-        rows: of all frames, as states.npz has them.
-        last: the segment that came last.
-        seconds: that it took.
-        interrupted: why it ended before the video did; empty if it did not.
-        findings: where the video differs from what the model was made for.
-        parameters: of the physics.
-        settings: as they were given, for people.
+        predictor: Predictor of the run.
+        stream: Video of the run.
+        units: Reported units.
+        rows: Rows of all frames, as states.npz holds them.
+        last_segment: Last segment of the video.
+        elapsed: Duration of the run, s.
+        interruption: Reason why the run ended before the video; empty if it did not.
+        warnings: Differences of the video from the model's domain.
+        parameters: Physical parameters.
+        settings: Options of the run, for display.
     """
 
     predictor: Predictor
     stream: SceneStream
     units: Units
     rows: np.ndarray
-    last: Segment
-    seconds: float
-    interrupted: str
-    findings: Sequence[str]
+    last_segment: Segment
+    elapsed: float
+    interruption: str
+    warnings: Sequence[str]
     parameters: Sequence[ParameterRow]
     settings: Mapping[str, str]
 
@@ -52,72 +50,76 @@ class ReportData:
 
     @property
     def scene(self) -> Scene:
-        """What was looked for."""
+        """Scene that the model expects."""
         return self.predictor.scene
 
     @property
     def name(self) -> str:
-        """The video's, without its folder."""
+        """File name of the video."""
         return Path(self.stream.source).name
 
     @property
-    def rate(self) -> float:
-        """Frames a second of computing."""
-        return len(self.rows) / max(self.seconds, 1e-9)
+    def frames_per_second(self) -> float:
+        """Speed of the run, in frames per second."""
+        return len(self.rows) / max(self.elapsed, 1e-9)
 
     @cached_property
-    def moving(self) -> list[int]:
+    def moving_coordinates(self) -> list[int]:
         """Indices of the coordinates that change in the video; a disc's angle does not."""
         span = np.ptp(self.rows["position"], axis=0).max(0) + np.abs(self.rows["velocity"]).max((0, 1))
         return [index for index, size in enumerate(span) if size > 1e-6] or list(range(len(span)))
 
-    def thinned(self, most: int) -> np.ndarray:
-        """About `most` of the rows, at equal steps."""
-        return np.array(self.rows[:: -(-len(self.rows) // most)])
+    def subsample(self, count: int) -> np.ndarray:
+        """About `count` of the rows, at equal steps."""
+        return np.array(self.rows[:: -(-len(self.rows) // count)])
 
     def errors(self) -> dict[str, tuple[float, float, str]]:
-        """Of each coordinate and its rate: mean distance of what was predicted from what was seen, its median, unit."""
-        known = np.isfinite(self.rows["psnr"])
-        found = {}
+        """Errors of the predicted coordinates and rates by name: mean, median and unit."""
+        mask = np.isfinite(self.rows["psnr"])
+        errors = {}
         coordinates = list(self.units.coordinates.items())
-        for index in self.moving:
+        for index in self.moving_coordinates:
             name, unit = coordinates[index]
             for kind, label, per in (("position", name, ""), ("velocity", f"{name} rate", "/s")):
-                away = self.rows[f"expected_{kind}"][known, :, index] - self.rows[kind][known, :, index]
+                difference = self.rows[f"predicted_{kind}"][mask, :, index] - self.rows[kind][mask, :, index]
                 if kind == "position" and unit == "rad":
-                    away = away - 2 * np.pi * np.round(away / (2 * np.pi))
-                if away.size:
-                    found[label] = float(np.abs(away).mean()), float(np.median(np.abs(away))), unit + per
-        return found
+                    difference = difference - 2 * np.pi * np.round(difference / (2 * np.pi))
+                if difference.size:
+                    absolute = np.abs(difference)
+                    errors[label] = float(absolute.mean()), float(np.median(absolute)), unit + per
+        return errors
 
     def quality(self) -> tuple[float, float]:
-        """PSNR, dB, and SSIM of predicted frames, means; NaN if the video was too short to compare."""
-        known = np.isfinite(self.rows["psnr"])
-        if not known.any():
+        """Mean PSNR, dB, and SSIM of the predicted frames; NaN for a video that is too short."""
+        mask = np.isfinite(self.rows["psnr"])
+        if not mask.any():
             return float("nan"), float("nan")
-        return float(self.rows["psnr"][known].mean()), float(self.rows["ssim"][known].mean())
+        return float(self.rows["psnr"][mask].mean()), float(self.rows["ssim"][mask].mean())
 
     def notes(self) -> list[str]:
-        """What a person should know."""
-        rows = self.rows
-        notes = [*self.findings, *self.stream.notes]
-        if self.interrupted:
-            notes.insert(0, f"{self.interrupted}: these results end at {rows['time'][-1]:.2f} s of the video.")
-        failed = int((~rows["sound"]).sum())
+        """Warnings and remarks on the results."""
+        rows, settings = self.rows, DEFAULT_SETTINGS
+        notes = [*self.warnings, *self.stream.notes]
+        if self.interruption:
+            notes.insert(0, f"{self.interruption}: these results end at {rows['time'][-1]:.2f} s of the video.")
+        failed = int((~rows["valid"]).sum())
         if failed:
-            notes.append(f"From {failed} of {len(rows)} states no motion could be computed; they stand still ahead.")
-        unsure = (rows["confidence"] < UNSURE).mean(0)
-        for each, share in zip(self.scene.objects, unsure, strict=True):
-            if share > 0.1:
-                notes.append(f"{each.name} is not seen well in {share:.0%} of the frames (confidence below {UNSURE}).")
+            notes.append(f"The rollout of {failed} of {len(rows)} states failed; they are predicted to rest.")
+        unsure = (rows["confidence"] < settings.min_confidence).mean(0)
+        for item, fraction in zip(self.scene.objects, unsure, strict=True):
+            if fraction > settings.max_unsure_frames:
+                notes.append(
+                    f"{item.name} is poorly visible in {fraction:.0%} of the frames (confidence below "
+                    f"{settings.min_confidence})."
+                )
         steps = np.diff(rows["time"]) * self.scene.fps
-        irregular = int((np.abs(steps - 1) > 0.25).sum())
+        irregular = int((np.abs(steps - 1) > settings.max_interval_error).sum())
         if irregular:
             notes.append(
-                f"{irregular} steps between frames are not {1 / self.scene.fps:.4g} s; velocities there are off. "
-                f"`fps={self.scene.fps:g}` takes the nearest frames instead."
+                f"{irregular} frame intervals are not {1 / self.scene.fps:.4g} s; velocities there are off. "
+                f"`fps={self.scene.fps:g}` resamples to the nearest frames."
             )
         if not np.isfinite(rows["psnr"]).any():
             ahead = self.predictor.horizon
-            notes.append(f"The video is too short to compare a prediction {ahead:.3g} s ahead with what came.")
+            notes.append(f"The video is too short to compare a prediction {ahead:.3g} s ahead with the frames.")
         return notes

@@ -1,4 +1,4 @@
-"""How well what a model sees accounts for the picture as a whole, and which things of which colours are in it."""
+"""Reprojection score of a state, and the number of objects of each color in an image."""
 
 from __future__ import annotations
 
@@ -9,53 +9,58 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from physvision.core import Scene
-
-# Distance of colours (each channel 0 to 1) below which a pixel has an object's colour, and beyond which it has not the
-# background's. A pixel at an object's edge is between the two and counts for neither.
-_LIKE, _UNLIKE = 0.35, 0.5
-# Share of an object's pixels below which a blob of its colour is an edge or noise.
-_BLOB = 0.25
+from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
 
 
-def agreement(
-    frames: Float[Tensor, "batch channels height width"], redrawn: Float[Tensor, "batch channels height width"]
+def reprojection_score(
+    frames: Float[Tensor, "batch channels height width"], rendered: Float[Tensor, "batch channels height width"]
 ) -> Float[Tensor, " batch"]:
-    """Share of each frame's variance that the redrawn state explains, 0 to 1; 0 for a frame of one colour."""
-    away = (frames - redrawn.clamp(0, 1)).square().flatten(1).sum(1)
-    whole = (frames - frames.mean((2, 3), keepdim=True)).square().flatten(1).sum(1)
-    return torch.where(whole > 1e-6, 1 - away / whole.clamp_min(1e-6), 0.0).clamp(0, 1)
+    """Fraction of each frame's variance that the rendered state explains, 0 to 1; 0 for a uniform frame."""
+    residual = (frames - rendered.clamp(0, 1)).square().flatten(1).sum(1)
+    total = (frames - frames.mean((2, 3), keepdim=True)).square().flatten(1).sum(1)
+    return torch.where(total > 1e-6, 1 - residual / total.clamp_min(1e-6), 0.0).clamp(0, 1)
 
 
-def wrong_colors(scene: Scene, counts: Int[np.ndarray, "frames colors"]) -> list[str]:
-    """What is wrong with the objects' colours and number in most frames, whose `colored_things` are given."""
-    colors = [each.color for each in scene.objects]
-    usual = np.median(counts, 0)
-    wrong = []
+def describe_color_mismatch(scene: Scene, counts: Int[np.ndarray, "frames colors"]) -> list[str]:
+    """Describe what is wrong with the number of objects of each color in most frames.
+
+    Args:
+        scene: Scene that the video should show.
+        counts: Numbers of objects in each frame, see `count_colored_objects`.
+    """
+    colors = [item.color for item in scene.objects]
+    median = np.median(counts, 0)
+    mismatches = []
     for color in dict.fromkeys(colors):
-        names = [each.name for each in scene.objects if each.color == color]
-        found = usual[colors.index(color)]
-        if found < 1:
-            wrong.append(f"nothing has the colour of {names[0]}")
-        elif found > len(names):
-            wrong.append(f"{found:.0f} things have the colour of {names[0]}")
-    if usual[-1] >= 1:
-        wrong.append(f"{usual[-1]:.0f} things of other colours")
-    return wrong
+        names = [item.name for item in scene.objects if item.color == color]
+        count = median[colors.index(color)]
+        if count < 1:
+            mismatches.append(f"nothing has the color of {names[0]}")
+        elif count > len(names):
+            mismatches.append(f"{count:.0f} objects have the color of {names[0]}")
+    if median[-1] >= 1:
+        mismatches.append(f"{median[-1]:.0f} objects of other colors")
+    return mismatches
 
 
-def colored_things(scene: Scene, frame: UInt8[np.ndarray, "height width 3"]) -> list[int]:
-    """How many things of each object's colour a frame shows, and at the end of other colours."""
-    colors = np.array([each.color for each in scene.objects])
-    levels = frame.astype(np.float32) / 255
-    background = np.median(levels.reshape(-1, 3), 0)
-    apart = np.linalg.norm(levels[..., None, :] - colors.astype(np.float32), axis=-1)
-    least = [np.pi * (each.radius or 1.0) ** 2 * _BLOB for each in scene.objects]
-    masks = [(apart[..., index] < _LIKE) & (apart.argmin(-1) == index) for index in range(len(colors))]
-    far = np.linalg.norm(levels - background, axis=-1) > _UNLIKE
-    masks.append(far & (apart.min(-1) > _UNLIKE))
-    return [_count(mask, size) for mask, size in zip(masks, [*least, min(least)], strict=True)]
+def count_colored_objects(
+    scene: Scene, frame: UInt8[np.ndarray, "height width 3"], settings: PredictionSettings = DEFAULT_SETTINGS
+) -> list[int]:
+    """Count the blobs of each object's color in a frame, and at the end those of other colors."""
+    colors = np.array([item.color for item in scene.objects])
+    pixels = frame.astype(np.float32) / 255
+    background = np.median(pixels.reshape(-1, 3), 0)
+    distance = np.linalg.norm(pixels[..., None, :] - colors.astype(np.float32), axis=-1)
+    min_areas = [np.pi * (item.radius or 1.0) ** 2 * settings.min_blob_area for item in scene.objects]
+    masks = [
+        (distance[..., index] < settings.color_distance) & (distance.argmin(-1) == index)
+        for index in range(len(colors))
+    ]
+    is_foreground = np.linalg.norm(pixels - background, axis=-1) > settings.background_distance
+    masks.append(is_foreground & (distance.min(-1) > settings.background_distance))
+    return [_count_blobs(mask, area) for mask, area in zip(masks, [*min_areas, min(min_areas)], strict=True)]
 
 
-def _count(mask: np.ndarray, least: float) -> int:
+def _count_blobs(mask: np.ndarray, min_area: float) -> int:
     _, _, statistics, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
-    return int((statistics[1:, cv2.CC_STAT_AREA] >= least).sum())
+    return int((statistics[1:, cv2.CC_STAT_AREA] >= min_area).sum())

@@ -1,14 +1,17 @@
-"""A prediction as files: tables, a film and a page, whole up to wherever it ended."""
+"""Saving of a prediction as tables, a video and a page, complete up to any interruption."""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from types import FrameType
 from typing import TypeVar
 
 import torch
@@ -17,17 +20,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from physvision.core import PhysvisionError
 from physvision.prediction.domain_check import MismatchError
-from physvision.prediction.interruption import Interruption
-from physvision.prediction.mechanics import parameters
+from physvision.prediction.mechanics import parameter_rows
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
 from physvision.prediction.report_data import ReportData
 from physvision.prediction.report_page import prediction_page
-from physvision.prediction.video_panels import PredictionFrames
+from physvision.prediction.video_panels import PredictionPanels
 from physvision.report import OutputFolder, StateTables, Units, VideoFigure, pixels_per_meter
 from physvision.video import Conversion, SceneStream
 
 Result = TypeVar("Result")
+_SEGMENT_FIELDS = ("confidence", "reprojection_score", "valid", "psnr", "ssim")
 
 
 def save(
@@ -40,106 +43,113 @@ def save(
     film: bool = True,
     force: bool = False,
     settings: Mapping[str, str] | None = None,
-    finished: Callable[[ReportData, list[Path]], None] | None = None,
+    on_finish: Callable[[ReportData, list[Path]], None] | None = None,
 ) -> ReportData:
-    """Look at `video` in constant memory and leave states.csv, states.npz, prediction.mp4 and report.html in `folder`.
+    """Predict a video in constant memory; write states.csv, states.npz, prediction.mp4 and report.html.
 
-    Ctrl-C ends it after the segment at work; what was seen until then is written, and `ReportData.interrupted` says so.
+    Ctrl-C ends the run after the current segment; the results so far are written, and `ReportData.interruption` is set.
 
     Args:
-        predictor: what looks.
-        video: as for the predictor itself.
-        folder: made where it is missing.
-        conversion: how a file is brought to what the model takes.
-        scale: pixels of the video a metre, or a length in the picture as "120px=0.5m"; pixels stay pixels if not given.
-        film: make prediction.mp4, which the page shows.
-        force: go on though the video does not look like what the model was made for.
-        settings: what the page says of how it was made.
-        finished: called with the data and the files there are, also where a `PhysvisionError` follows.
+        predictor: Predictor of the video.
+        video: Video, as for the predictor itself.
+        folder: Output folder, which is created if needed.
+        conversion: Conversion of a file to what the model expects.
+        scale: Pixels of the video per meter, or a known length as "120px=0.5m"; without it, positions are in pixels.
+        film: If true, prediction.mp4 is rendered.
+        force: If true, a video outside the model's domain is processed with warnings.
+        settings: Options of the run, which the page lists.
+        on_finish: Function of the results and the written files, called before a `PhysvisionError` is raised, too.
 
     Raises:
-        InputError: the video does not fit; nothing is written.
-        PhysvisionError: the video broke off, or something could not be written; what came before is kept.
+        InputError: The video does not fit; nothing is written.
+        PhysvisionError: The video is damaged, or a file could not be written; earlier results are kept.
     """
-    stream = predictor.open(video, conversion)
+    stream = predictor.open_stream(video, conversion)
     units = Units(predictor.scene, stream.crop, pixels_per_meter(scale, predictor.scene))
-    with OutputFolder(folder) as made, Interruption() as interruption, warnings.catch_warnings(), _cores_left():
-        # The notes say how often this happened.
+    with OutputFolder(folder) as output, InterruptHandler() as interrupt, warnings.catch_warnings(), _half_of_cores():
+        # The notes state how often this happened.
         warnings.filterwarnings("ignore", ".*worlds failed", RuntimeWarning)
-        began, judge = time.perf_counter(), predictor.judge(stream, force=force)
-        segments = predictor.look(stream, judge)
-        # Raises, before anything is written, where a video does not fit.
+        start, check = time.perf_counter(), predictor.domain_check(stream, force=force)
+        segments = predictor.run(stream, check)
+        # The first segment raises before anything is written if the video does not fit.
         first = next(segments)
-        with _Files(made, predictor, units, film) as files:
-            last = files.follow(_followed(chain([first], segments), stream, interruption))
-            reason = interruption.reason or (f"Broken off ({files.failure})" if files.failure else "")
-            seconds, found = time.perf_counter() - began, judge.findings()
-            known = parameters(predictor.model, predictor.scene, units)
-            states = files.tables.read()
-            data = ReportData(predictor, stream, units, states, last, seconds, reason, found, known, settings or {})
-            written = files.finish(data)
-            if finished:
-                finished(data, written)
+        with _OutputFiles(output, predictor, units, film) as files:
+            last = files.write(_with_progress(chain([first], segments), stream, interrupt))
+            data = ReportData(
+                predictor=predictor,
+                stream=stream,
+                units=units,
+                rows=files.tables.read(),
+                last_segment=last,
+                elapsed=time.perf_counter() - start,
+                interruption=interrupt.reason or (f"Interrupted ({files.failure})" if files.failure else ""),
+                warnings=check.warnings(),
+                parameters=parameter_rows(predictor.model, predictor.scene, units),
+                settings=settings or {},
+            )
+            paths = files.finish(data)
+            if on_finish:
+                on_finish(data, paths)
         if files.failure:
             raise files.failure
     return data
 
 
-class _Files:
-    """The files of a prediction: tables and a film while it goes on, a page at its end.
+class _OutputFiles:
+    """Files of a prediction: tables and a video during the run, a page at its end.
 
     Attributes:
-        tables: of the states.
-        drawn: the film, once it is whole.
-        failure: the first that there was after something had been written.
+        tables: Tables of the states.
+        video_path: Path of the video, once it is complete.
+        failure: First error after something was written.
     """
 
     def __init__(self, folder: Path, predictor: Predictor, units: Units, film: bool) -> None:
-        self.folder, self.units, self.frames = folder, units, PredictionFrames(predictor)
-        self.tables = _tables(folder, units)
-        self.film = VideoFigure(folder / "prediction.mp4", predictor.scene.fps) if film else None
-        self.drawn: Path | None = None
+        self.folder, self.units, self.panels = folder, units, PredictionPanels(predictor)
+        self.tables = _make_tables(folder, units)
+        self.video = VideoFigure(folder / "prediction.mp4", predictor.scene.fps) if film else None
+        self.video_path: Path | None = None
         self.failure: PhysvisionError | None = None
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> _OutputFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.film:
-            self.film.abandon()
+        if self.video:
+            self.video.abort()
         self.tables.close()
 
-    def follow(self, segments: Iterator[Segment]) -> Segment:
-        """Write the segments until they end or something fails; the last of them."""
-        last = None
+    def write(self, segments: Iterator[Segment]) -> Segment:
+        """Write the segments until they end or an error occurs; return the last one."""
+        segment = None
         try:
-            for last in segments:
-                _add(self.tables, last, self.units)
-                if self.film:
-                    self.film.add(self.frames.draw(last))
+            for segment in segments:
+                _add_rows(self.tables, segment, self.units)
+                if self.video:
+                    self.video.add(self.panels.draw(segment))
         except MismatchError:
             raise
         except PhysvisionError as error:
             if not self.tables.rows:
                 raise
             self.failure = error
-        assert last is not None
-        # Closed before the tables are finished: a film that failed gives back its room on the disk.
-        self.drawn = self._attempt(self.film.close) if self.film else None
-        return last
+        assert segment is not None
+        # Closed before the tables are finished: a failed video frees its space on the disk.
+        self.video_path = self._attempt(self.video.close) if self.video else None
+        return segment
 
     def finish(self, data: ReportData) -> list[Path]:
-        """Finish the tables and write the page; the files there are then."""
-        written = self._attempt(self.tables.finish)
-        page = prediction_page(data, self.drawn)
+        """Finish the tables and write the page; return the paths of all files."""
+        tables = self._attempt(self.tables.finish)
+        page = prediction_page(data, self.video_path)
         report = self._attempt(lambda: page.write(self.folder / "report.html"))
-        if self.drawn is None and report:
-            # The page is of this run; a film of an earlier one is not.
+        if self.video_path is None and report:
+            # The page is of this run; the video of an earlier one is not.
             (self.folder / "prediction.mp4").unlink(missing_ok=True)
-        return [path for path in (*(written or ()), self.drawn, report) if path]
+        return [path for path in (*(tables or ()), self.video_path, report) if path]
 
     def _attempt(self, action: Callable[[], Result]) -> Result | None:
-        """What `action` gives; None where it fails, which is kept if it is the first failure."""
+        """Return the result of an action; None if it fails, which is stored as the first failure."""
         try:
             return action()
         except PhysvisionError as error:
@@ -147,50 +157,49 @@ class _Files:
             return None
 
 
-def _tables(folder: Path, units: Units) -> StateTables:
+def _make_tables(folder: Path, units: Units) -> StateTables:
     objects, positions = units.scene.objects, units.scene.positions
-    each = ("f4", (len(objects), len(units.scene.coordinates)))
+    per_object = ("f4", (len(objects), len(units.scene.coordinates)))
     arrays = [
-        ("agreement", "f4"),
-        ("sound", "?"),
-        ("expected_position", *each),
-        ("expected_velocity", *each),
+        ("reprojection_score", "f4"),
+        ("valid", "?"),
+        ("predicted_position", *per_object),
+        ("predicted_velocity", *per_object),
         ("psnr", "f4"),
         ("ssim", "f4"),
         ("q", "f4", (positions,)),
         ("v", "f4", (positions,)),
     ]
-    return StateTables(folder, [each.name for each in objects], units.coordinates, arrays)
+    return StateTables(folder, [item.name for item in objects], units.coordinates, arrays)
 
 
-def _add(tables: StateTables, segment: Segment, units: Units) -> None:
-    states = {}
-    for prefix, state in (("", segment.states), ("expected_", segment.expected)):
-        states[f"{prefix}position"] = units.positions(state.q.double().numpy())
-        states[f"{prefix}velocity"] = units.velocities(state.v.double().numpy())
+def _add_rows(tables: StateTables, segment: Segment, units: Units) -> None:
+    values = {name: getattr(segment, name) for name in _SEGMENT_FIELDS}
+    for prefix, state in (("", segment.states), ("predicted_", segment.predicted)):
+        values[f"{prefix}position"] = units.positions(state.q.double().numpy())
+        values[f"{prefix}velocity"] = units.velocities(state.v.double().numpy())
     tables.add(
-        frame=range(segment.first, segment.first + len(segment.frames)),
-        time=[each.time for each in segment.frames],
+        frame=range(segment.first_frame, segment.first_frame + len(segment.frames)),
+        time=[frame.time for frame in segment.frames],
         q=segment.states.q,
         v=segment.states.v,
-        **states,
-        **{name: getattr(segment, name) for name in ("confidence", "agreement", "sound", "psnr", "ssim")},
+        **values,
     )
 
 
 @contextmanager
-def _cores_left() -> Iterator[None]:
-    """Leave half of the cores to reading, drawing and coding: torch's threads wait for each other, and busily."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, before // 2))
+def _half_of_cores() -> Iterator[None]:
+    """Leave half of the cores to decoding, drawing and encoding, since torch's threads wait busily."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // 2))
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
 
 
-def _followed(segments: Iterable[Segment], stream: SceneStream, interruption: Interruption) -> Iterator[Segment]:
-    """The segments under a progress bar, until they end or a person ends them."""
+def _with_progress(segments: Iterable[Segment], stream: SceneStream, interrupt: InterruptHandler) -> Iterator[Segment]:
+    """Yield the segments under a progress bar, until they end or the run is interrupted."""
     total = stream.length - stream.scene.frames_in + 1 if stream.length else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -198,5 +207,36 @@ def _followed(segments: Iterable[Segment], stream: SceneStream, interruption: In
         for segment in segments:
             yield segment
             bar.advance(task, len(segment.frames))
-            if interruption:
+            if interrupt:
                 return
+
+
+class InterruptHandler:
+    """Context manager that records the first SIGINT or SIGTERM; a second SIGINT raises KeyboardInterrupt.
+
+    Attributes:
+        reason: Description of the signal; empty if there was none.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._handlers: dict[int, signal.Handlers] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.reason)
+
+    def __enter__(self) -> InterruptHandler:
+        # Only the main thread may set signal handlers.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._handlers[number] = signal.signal(number, self._record)  # type: ignore[assignment]
+        return self
+
+    def __exit__(self, kind, error, traceback) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _record(self, number: int, frame: FrameType | None) -> None:
+        if self.reason and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.reason = "Interrupted by Ctrl-C" if number == signal.SIGINT else "Ended by SIGTERM"

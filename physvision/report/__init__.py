@@ -1,4 +1,4 @@
-"""What people look at: films, pages, charts and tables. It is given numbers and pictures and runs no network."""
+"""Reports: videos, pages, charts and tables, made of numbers and images without any network."""
 
 from physvision.report.canvas import Canvas, Mark, Panel, difference_heatmap
 from physvision.report.charts import Curve, path_chart, phase_chart, time_chart

@@ -1,4 +1,4 @@
-"""One frame of a film: pictures side by side with what is known drawn over them, and a number's past below."""
+"""Video frames with annotated images side by side, and a scrolling chart of one quantity below."""
 
 from __future__ import annotations
 
@@ -14,190 +14,194 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from physvision.report.palette import FAINT, GROUND, PANEL, TEXT, WARN, Color
+from physvision.report.palette import GROUND, MUTED, PANEL, TEXT, WARN, Color
 
-SIDE = 352  # of the longer side of a panel, pixels
-GAP, HEAD, CHART = 16, 34, 96
-SECONDS = 10.0  # of the number's past that are shown
-_SHIFT = 4  # OpenCV's fractional bits of a coordinate
+SIDE = 352  # longer side of a panel, px
+GAP, HEAD, CHART = 16, 34, 96  # margins, height of titles and of the chart, px
+CHART_SECONDS = 10.0
+_SHIFT = 4  # fractional bits of OpenCV's coordinates
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What is drawn over a picture for one object; pixels of the canvas's `size`, from the picture's corner.
+    """Annotation of one object, in pixels of the canvas's `size` from the image's upper left corner.
 
     Attributes:
-        color: of everything.
-        outline: a line through points with a dot on each, or a ring around a single one, (points, 2).
-        radius: of the ring.
-        path: a thin line, such as where the object was, (before, 2).
-        dots: a row of fading dots, such as where the object will be, (ahead, 2).
-        confidence: 0 to 1; what is unsure is gray.
-        dimmed: thinner and without a dark edge.
+        color: Color of all parts.
+        outline: Polyline with a dot at each point, or the center of a ring, (points, 2).
+        radius: Radius of the ring.
+        path: Thin line, such as the past path of the object, (points, 2).
+        dots: Row of fading dots, such as the predicted path, (points, 2).
+        confidence: Confidence from 0 (gray) to 1 (full color).
+        dimmed: If true, the outline is thinner and has no dark edge.
     """
 
     color: Color
     outline: Float[np.ndarray, "points 2"] | None = None
     radius: float = 2.0
-    path: Float[np.ndarray, "before 2"] | None = None
-    dots: Float[np.ndarray, "ahead 2"] | None = None
+    path: Float[np.ndarray, "past 2"] | None = None
+    dots: Float[np.ndarray, "future 2"] | None = None
     confidence: float = 1.0
     dimmed: bool = False
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture (height, width, 1 or 3) of any size and proportions near the canvas's, and the marks on it."""
+    """Gray or RGB image of any size, with an aspect ratio near the canvas's, and the marks on it."""
 
-    picture: UInt8[np.ndarray, "rows columns channels"]
+    image: UInt8[np.ndarray, "rows columns channels"]
     marks: Sequence[Mark] = ()
 
 
 class Canvas:
-    """Draws frames, one after the other."""
+    """Draws video frames, one after the other."""
 
     def __init__(
         self, size: tuple[int, int], titles: Sequence[str], fps: float, chart: str = "", side: int = SIDE
     ) -> None:
-        """Prepare what all frames share.
+        """Draw what all frames have in common.
 
         Args:
-            size: width and height of the pictures whose pixels marks are in.
-            titles: of the panels, from left to right.
-            fps: frames a second.
-            chart: what the number is whose past is drawn below, a share that is written in percent; none if empty.
-            side: the longer side of a panel, pixels.
+            size: Width and height of the images in whose pixels marks are given.
+            titles: Titles of the panels, from left to right.
+            fps: Frame rate.
+            chart: Title of the chart, whose values are fractions, shown in percent; no chart if empty.
+            side: Longer side of a panel, px.
         """
         self._zoom = side / max(size)
         self._panel = (2 * round(size[0] * self._zoom / 2), 2 * round(size[1] * self._zoom / 2))
-        self._count, self._chart_height = len(titles), CHART if chart else 0
-        self._numbers: deque[float] = deque(maxlen=max(2, round(SECONDS * fps)))
-        self._ground = self._background(titles, chart)
-        self._largest = 0.1
+        self._count, self._has_chart = len(titles), bool(chart)
+        self._values: deque[float] = deque(maxlen=max(2, round(CHART_SECONDS * fps)))
+        self._background = self._draw_background(titles, chart)
+        self._max_value = 0.1
 
     def draw(
-        self, panels: Sequence[Panel | str], time: float, number: float = float("nan")
+        self, panels: Sequence[Panel | str], time: float, value: float = float("nan")
     ) -> UInt8[np.ndarray, "rows columns 3"]:
-        """The frame at `time`, s: a panel or a few words for each title, and the number of the chart."""
-        canvas = self._ground.copy()
-        wide, high = self._panel
+        """Draw one frame.
+
+        Args:
+            panels: Panel, or a short text, for each title.
+            time: Time of the frame, s.
+            value: New value of the chart.
+        """
+        canvas = self._background.copy()
+        width, height = self._panel
         for column, panel in enumerate(panels):
-            x, y = GAP + column * (wide + GAP), HEAD
+            x, y = GAP + column * (width + GAP), HEAD
             if isinstance(panel, str):
-                _write(canvas, panel, (x + 12, y + high // 2), FAINT, 13)
+                _write_text(canvas, panel, (x + 12, y + height // 2), MUTED, 13)
                 continue
-            picture = self._enlarged(panel.picture)
+            image = self._resize(panel.image)
             for mark in panel.marks:
-                self._lines(picture, mark)
-            for mark in sorted(panel.marks, key=lambda each: each.dimmed, reverse=True):
-                self._outline(picture, mark)
-            canvas[y : y + high, x : x + wide] = picture
-        if self._chart_height:
-            self._numbers.append(number)
-            self._chart(canvas)
-        _write(canvas, f"{time:.2f} s", (canvas.shape[1] - GAP - 64, 9), TEXT, 15)
+                self._draw_paths(image, mark)
+            for mark in sorted(panel.marks, key=lambda mark: mark.dimmed, reverse=True):
+                self._draw_outline(image, mark)
+            canvas[y : y + height, x : x + width] = image
+        if self._has_chart:
+            self._values.append(value)
+            self._draw_chart(canvas)
+        _write_text(canvas, f"{time:.2f} s", (canvas.shape[1] - GAP - 64, 9), TEXT, 15)
         return canvas
 
-    def _background(self, titles: Sequence[str], chart: str) -> np.ndarray:
-        """What is the same in all frames."""
-        wide, high = self._panel
-        width = self._count * (wide + GAP) + GAP
-        height = HEAD + high + GAP + (CHART + GAP if chart else 0)
+    def _draw_background(self, titles: Sequence[str], chart: str) -> np.ndarray:
+        panel_width, panel_height = self._panel
+        width = self._count * (panel_width + GAP) + GAP
+        height = HEAD + panel_height + GAP + (CHART + GAP if chart else 0)
         canvas = np.full((height + height % 2, width + width % 2, 3), GROUND, np.uint8)
         for column, title in enumerate(titles):
-            x = GAP + column * (wide + GAP)
-            canvas[HEAD : HEAD + high, x : x + wide] = PANEL
-            _write(canvas, title, (x, 9), TEXT, 15)
+            x = GAP + column * (panel_width + GAP)
+            canvas[HEAD : HEAD + panel_height, x : x + panel_width] = PANEL
+            _write_text(canvas, title, (x, 9), TEXT, 15)
         if chart:
-            top = HEAD + high + GAP
+            top = HEAD + panel_height + GAP
             canvas[top : top + CHART, GAP : width - GAP] = PANEL
-            _write(canvas, chart, (GAP + 8, top + 4), FAINT, 12)
+            _write_text(canvas, chart, (GAP + 8, top + 4), MUTED, 12)
         return canvas
 
-    def _enlarged(self, picture: np.ndarray) -> UInt8[np.ndarray, "rows columns 3"]:
-        """A picture in a panel's size; small ones keep their pixels."""
-        shrinks = picture.shape[1] > self._panel[0]
-        large = cv2.resize(picture, self._panel, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_NEAREST)
-        return cv2.cvtColor(large, cv2.COLOR_GRAY2RGB) if large.ndim == 2 else large
+    def _resize(self, image: np.ndarray) -> UInt8[np.ndarray, "rows columns 3"]:
+        """Resize an image to a panel; a small one keeps its pixels visible."""
+        shrinks = image.shape[1] > self._panel[0]
+        resized = cv2.resize(image, self._panel, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_NEAREST)
+        return cv2.cvtColor(resized, cv2.COLOR_GRAY2RGB) if resized.ndim == 2 else resized
 
-    def _lines(self, picture: np.ndarray, mark: Mark) -> None:
-        """The path and the fading dots."""
+    def _draw_paths(self, image: np.ndarray, mark: Mark) -> None:
         if mark.path is not None:
-            places = self._fixed(mark.path[np.isfinite(mark.path).all(1)])
-            cv2.polylines(picture, [places], False, _mixed(mark.color, FAINT, mark.confidence), 1, cv2.LINE_AA, _SHIFT)
+            points = self._to_fixed_point(mark.path[np.isfinite(mark.path).all(1)])
+            cv2.polylines(image, [points], False, _mix(mark.color, MUTED, mark.confidence), 1, cv2.LINE_AA, _SHIFT)
         if mark.dots is not None and np.isfinite(mark.dots).all():
-            for step, place in enumerate(self._fixed(mark.dots).tolist()):
+            for step, point in enumerate(self._to_fixed_point(mark.dots).tolist()):
                 age = step / len(mark.dots)
-                color = _mixed(mark.color, FAINT, mark.confidence * (1 - 0.8 * age))
-                cv2.circle(picture, place, round((4.0 - 2.2 * age) * 2**_SHIFT), color, -1, cv2.LINE_AA, _SHIFT)
+                color = _mix(mark.color, MUTED, mark.confidence * (1 - 0.8 * age))
+                cv2.circle(image, point, round((4.0 - 2.2 * age) * 2**_SHIFT), color, -1, cv2.LINE_AA, _SHIFT)
 
-    def _outline(self, picture: np.ndarray, mark: Mark) -> None:
+    def _draw_outline(self, image: np.ndarray, mark: Mark) -> None:
         if mark.outline is None or not np.isfinite(mark.outline).all():
             return
-        places = self._fixed(mark.outline)
-        own = _mixed(mark.color, FAINT, mark.confidence)
-        # A dark edge keeps a line apart from whatever lies below.
-        for color, wider in ((own, 0),) if mark.dimmed else (((0, 0, 0), 2), (own, 0)):
-            width = 2 + wider - mark.dimmed
-            if len(places) == 1:
-                size = round(mark.radius * self._zoom * 2**_SHIFT)
-                cv2.circle(picture, places[0].tolist(), size, color, width, cv2.LINE_AA, _SHIFT)
+        points = self._to_fixed_point(mark.outline)
+        color = _mix(mark.color, MUTED, mark.confidence)
+        # A dark edge separates the outline from any background.
+        for stroke, extra in ((color, 0),) if mark.dimmed else (((0, 0, 0), 2), (color, 0)):
+            width = 2 + extra - mark.dimmed
+            if len(points) == 1:
+                radius = round(mark.radius * self._zoom * 2**_SHIFT)
+                cv2.circle(image, points[0].tolist(), radius, stroke, width, cv2.LINE_AA, _SHIFT)
                 continue
-            cv2.polylines(picture, [places], False, color, width, cv2.LINE_AA, _SHIFT)
-            for place in places.tolist():
-                cv2.circle(picture, place, (3 + wider) << _SHIFT, color, -1, cv2.LINE_AA, _SHIFT)
+            cv2.polylines(image, [points], False, stroke, width, cv2.LINE_AA, _SHIFT)
+            for point in points.tolist():
+                cv2.circle(image, point, (3 + extra) << _SHIFT, stroke, -1, cv2.LINE_AA, _SHIFT)
 
-    def _fixed(self, points: np.ndarray) -> np.ndarray:
-        """Points of a picture as OpenCV's numbers; what is far away stays outside."""
-        far = 4 * max(self._panel)
-        near = np.clip(points * self._zoom - 0.5, -far, far)
-        return np.rint(near * 2**_SHIFT).astype(np.int32)
+    def _to_fixed_point(self, points: np.ndarray) -> np.ndarray:
+        """Convert points of an image to OpenCV's integers; distant ones are clipped outside the panel."""
+        limit = 4 * max(self._panel)
+        clipped = np.clip(points * self._zoom - 0.5, -limit, limit)
+        return np.rint(clipped * 2**_SHIFT).astype(np.int32)
 
-    def _chart(self, canvas: np.ndarray) -> None:
-        """The number's past, the present at the right."""
-        numbers = np.array(self._numbers)
-        known = np.isfinite(numbers)
-        if not known.any():
+    def _draw_chart(self, canvas: np.ndarray) -> None:
+        """Draw the past values from left to right."""
+        values = np.array(self._values)
+        finite = np.isfinite(values)
+        if not finite.any():
             return
-        self._largest = max(self._largest, 1.1 * float(np.nanmax(numbers)))
-        wide = self._count * (self._panel[0] + GAP) - GAP - 16
+        self._max_value = max(self._max_value, 1.1 * float(np.nanmax(values)))
+        width = self._count * (self._panel[0] + GAP) - GAP - 16
         left, bottom = GAP + 8, HEAD + self._panel[1] + GAP + CHART - 8
-        places = np.arange(len(numbers)) / (self._numbers.maxlen or 1) * wide
-        line = np.stack([left + places, bottom - numbers / self._largest * (CHART - 34)], 1)[known]
-        fixed = np.rint(line * 2**_SHIFT).astype(np.int32)
-        cv2.polylines(canvas, [fixed], False, WARN, 2, cv2.LINE_AA, _SHIFT)
-        if known[-1]:
-            cv2.circle(canvas, fixed[-1].tolist(), 3 << _SHIFT, WARN, -1, cv2.LINE_AA, _SHIFT)
-            _write(canvas, f"{100 * numbers[-1]:.1f} %", (GAP + wide - 48, bottom - CHART + 12), WARN, 14)
+        x = np.arange(len(values)) / (self._values.maxlen or 1) * width
+        line = np.stack([left + x, bottom - values / self._max_value * (CHART - 34)], 1)[finite]
+        points = np.rint(line * 2**_SHIFT).astype(np.int32)
+        cv2.polylines(canvas, [points], False, WARN, 2, cv2.LINE_AA, _SHIFT)
+        if finite[-1]:
+            cv2.circle(canvas, points[-1].tolist(), 3 << _SHIFT, WARN, -1, cv2.LINE_AA, _SHIFT)
+            _write_text(canvas, f"{100 * values[-1]:.1f} %", (GAP + width - 48, bottom - CHART + 12), WARN, 14)
 
 
 _INFERNO = np.rint(mpl.colormaps["inferno"](np.arange(256))[:, :3] * 255).astype(np.uint8)
 
 
 def difference_heatmap(difference: Float[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width 3"]:
-    """Differences of brightness as colours; half of full brightness is the brightest."""
+    """Map differences of brightness to colors; half of full scale is the brightest."""
     return _INFERNO[np.clip(difference * 510, 0, 255).astype(np.uint8)]
 
 
-def _mixed(color: Color, other: Color, share: float) -> Color:
-    share = min(1.0, max(0.0, share)) ** 0.5
-    red, green, blue = (round(share * a + (1 - share) * b) for a, b in zip(color, other, strict=True))
+def _mix(color: Color, other_color: Color, fraction: float) -> Color:
+    fraction = min(1.0, max(0.0, fraction)) ** 0.5
+    red, green, blue = (round(fraction * a + (1 - fraction) * b) for a, b in zip(color, other_color, strict=True))
     return red, green, blue
 
 
-def _write(canvas: np.ndarray, text: str, place: tuple[int, int], color: Color, size: int) -> None:
-    """Write `text` with its upper left corner at `place`."""
-    cover = _glyphs(text, size)
-    x, y = place
-    high, wide = cover.shape[:2]
-    part = canvas[y : y + high, x : x + wide]
-    cover = cover[: part.shape[0], : part.shape[1]]
-    part[:] = np.rint(part + cover * (np.array(color) - part)).astype(np.uint8)
+def _write_text(canvas: np.ndarray, text: str, corner: tuple[int, int], color: Color, size: int) -> None:
+    """Write text with its upper left corner at `corner`."""
+    coverage = _render_text(text, size)
+    x, y = corner
+    height, width = coverage.shape[:2]
+    part = canvas[y : y + height, x : x + width]
+    coverage = coverage[: part.shape[0], : part.shape[1]]
+    part[:] = np.rint(part + coverage * (np.array(color) - part)).astype(np.uint8)
 
 
 @lru_cache(maxsize=512)
-def _glyphs(text: str, size: int) -> np.ndarray:
-    """How much of each pixel `text` covers, (rows, columns, 1)."""
+def _render_text(text: str, size: int) -> np.ndarray:
+    """Render the coverage of each pixel by text, (rows, columns, 1)."""
     font = ImageFont.truetype(Path(mpl.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", size)
     _, _, right, bottom = font.getbbox(text)
     image = Image.new("L", (int(right) + 1, int(bottom) + 2))

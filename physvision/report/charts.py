@@ -1,4 +1,4 @@
-"""Charts as SVG; those over time carry their numbers for the page's script to read out."""
+"""Charts as SVG; charts over time include their data for the page's script."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 28
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a chart.
+    """Line of a chart, with its legend.
 
     Attributes:
-        name: for the legend.
-        values: one for each time, or places (points, 2) in a plane; NaN leaves a gap.
-        color: of the line.
-        style: "dotted" for what is predicted rather than seen, "points" for single measurements.
-        spread: half the width of a band around the values, in a chart over time.
+        name: Name in the legend.
+        values: Values over time, or points (points, 2) in a plane; NaN leaves a gap.
+        color: Color of the line.
+        style: Line style: "dotted" for predictions, "points" for single measurements.
+        spread: Half the width of a band around the values, in a chart over time.
     """
 
     name: str
@@ -37,191 +37,193 @@ class Curve:
     spread: np.ndarray | None = None
 
 
-class _Frame:
-    """The box of a chart, its grid, and where values lie in it."""
+class _Axes:
+    """Frame of a chart with its scales and grid."""
 
-    def __init__(self, across: tuple[float, float], up: tuple[float, float], size: tuple[int, int]) -> None:
-        self.across, self.up, (self.width, self.height) = across, up, size
+    def __init__(self, x_range: tuple[float, float], y_range: tuple[float, float], size: tuple[int, int]) -> None:
+        self.x_range, self.y_range, (self.width, self.height) = x_range, y_range, size
         self.box = (_LEFT, self.width - _RIGHT, _TOP, self.height - _BOTTOM)
 
     def x(self, values):
         left, right, _, _ = self.box
-        return left + (values - self.across[0]) / (self.across[1] - self.across[0]) * (right - left)
+        return left + (values - self.x_range[0]) / (self.x_range[1] - self.x_range[0]) * (right - left)
 
     def y(self, values):
         _, _, top, bottom = self.box
-        share = np.clip((values - self.up[0]) / (self.up[1] - self.up[0]), -0.02, 1.02)
-        return bottom - share * (bottom - top)
+        fraction = np.clip((values - self.y_range[0]) / (self.y_range[1] - self.y_range[0]), -0.02, 1.02)
+        return bottom - fraction * (bottom - top)
 
-    def grid(self, unit_across: str) -> str:
-        """Lines and numbers of both axes."""
+    def grid(self, x_unit: str) -> str:
+        """Draw grid lines and tick labels of both axes."""
         left, right, _, _ = self.box
-        marks = []
-        for tick in _ticks(*self.up):
+        elements = []
+        for tick in _ticks(*self.y_range):
             y = self.y(tick)
-            marks.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            marks.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:.6g}</text>')
-        for tick in _ticks(*self.across, max(3, self.width // 110)):
-            text = f"{tick:.6g} {escape(unit_across)}".strip()
-            marks.append(f'<text x="{self.x(tick):.1f}" y="{self.height - 8}" text-anchor="middle">{text}</text>')
-        return "".join(marks)
+            elements.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            elements.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:.6g}</text>')
+        for tick in _ticks(*self.x_range, max(3, self.width // 110)):
+            text = f"{tick:.6g} {escape(x_unit)}".strip()
+            elements.append(f'<text x="{self.x(tick):.1f}" y="{self.height - 8}" text-anchor="middle">{text}</text>')
+        return "".join(elements)
 
-    def line(self, x: np.ndarray, y: np.ndarray, line: Curve, jump: float = math.inf) -> str:
-        """A line through places of the chart; it is parted at gaps and where it jumps further than `jump`."""
-        across, down, color = self.x(x), self.y(y), css(line.color)
-        if line.style == "points":
-            dots = zip(across, down, strict=True)
+    def line(self, x: np.ndarray, y: np.ndarray, curve: Curve, max_jump: float = math.inf) -> str:
+        """Draw a line through points; it is interrupted at gaps and at jumps above `max_jump`."""
+        points = list(zip(self.x(x), self.y(y), strict=True))
+        color = css(curve.color)
+        if curve.style == "points":
             return "".join(
-                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.8" fill="{color}"/>' for a, b in dots if math.isfinite(a + b)
+                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.8" fill="{color}"/>' for a, b in points if math.isfinite(a + b)
             )
-        parts, before = [], math.nan
-        for a, b, value in zip(across, down, y, strict=True):
+        commands, previous = [], math.nan
+        for (a, b), value in zip(points, y, strict=True):
             if math.isfinite(a + b):
-                joined = math.isfinite(before) and abs(value - before) <= jump
-                parts.append(f"{'L' if joined else 'M'}{a:.1f} {b:.1f}")
-            before = float(value) if math.isfinite(a) else math.nan
-        dashed = ' class="dashed"' if line.style == "dotted" else ""
-        return f'<path d="{"".join(parts)}" stroke="{color}"{dashed}/>'
+                continues = math.isfinite(previous) and abs(value - previous) <= max_jump
+                commands.append(f"{'L' if continues else 'M'}{a:.1f} {b:.1f}")
+            previous = float(value) if math.isfinite(a) else math.nan
+        dashed = ' class="dashed"' if curve.style == "dotted" else ""
+        return f'<path d="{"".join(commands)}" stroke="{color}"{dashed}/>'
 
-    def band(self, x: np.ndarray, line: Curve) -> str:
-        """The band around a line, if it has one."""
-        if line.spread is None:
+    def band(self, x: np.ndarray, curve: Curve) -> str:
+        """Draw the band around a curve that has a spread."""
+        if curve.spread is None:
             return ""
-        edge = np.concatenate([line.values + line.spread, (line.values - line.spread)[::-1]])
+        edge = np.concatenate([curve.values + curve.spread, (curve.values - curve.spread)[::-1]])
         corners = zip(self.x(np.concatenate([x, x[::-1]])), self.y(edge), strict=True)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in corners if math.isfinite(a + b))
-        return f'<polygon points="{points}" fill="{css(line.color)}" opacity=".18"/>'
+        return f'<polygon points="{points}" fill="{css(curve.color)}" opacity=".18"/>'
 
 
 def time_chart(
     title: str,
     unit: str,
     times: np.ndarray,
-    lines: Sequence[Curve],
+    curves: Sequence[Curve],
     *,
-    turns: bool = False,
+    wraps: bool = False,
     low: float | None = None,
     width: int = WIDTH,
 ) -> Markup:
-    """A figure of lines over time.
+    """Draw curves over time.
 
     Args:
-        title: what is shown.
-        unit: of the values.
-        times: s.
-        lines: with one value for each time.
-        turns: values are angles from −π to π; a line is not drawn across the jump.
-        low: lower end of the axis; as the values have it if not given.
-        width: of the chart, so that its letters have the size of the page's.
+        title: Title of the figure.
+        unit: Unit of the values.
+        times: Times of the values, s.
+        curves: Curves with one value per time.
+        wraps: If true, values are angles from −π to π, and lines are interrupted where they wrap.
+        low: Lower end of the axis; determined by the values if None.
+        width: Width of the chart, px.
     """
-    edges = [line.values + sign * (0.0 if line.spread is None else line.spread) for line in lines for sign in (-1, 1)]
-    bottom, top = _span(np.concatenate(edges or [np.zeros(0)]))
-    up = _rounded(bottom if low is None else min(low, bottom), top)
-    frame = _Frame((float(times[0]), float(max(times[-1], times[0] + 1e-6))), up, (width, HEIGHT))
-    jump = math.pi if turns else math.inf
-    drawn = [frame.band(times, line) + frame.line(times, line.values, line, jump) for line in lines]
+    edges = [
+        curve.values + sign * (0.0 if curve.spread is None else curve.spread) for curve in curves for sign in (-1, 1)
+    ]
+    bottom, top = _value_range(np.concatenate(edges or [np.zeros(0)]))
+    y_range = _extend_to_ticks(bottom if low is None else min(low, bottom), top)
+    axes = _Axes((float(times[0]), float(max(times[-1], times[0] + 1e-6))), y_range, (width, HEIGHT))
+    max_jump = math.pi if wraps else math.inf
+    lines = [axes.band(times, curve) + axes.line(times, curve.values, curve, max_jump) for curve in curves]
     data = {
-        "t": _numbers(times),
-        "names": [line.name for line in lines],
-        "colors": [css(line.color) for line in lines],
-        "values": [_numbers(line.values) for line in lines],
+        "t": _to_json(times),
+        "names": [curve.name for curve in curves],
+        "colors": [css(curve.color) for curve in curves],
+        "values": [_to_json(curve.values) for curve in curves],
         "unit": unit,
-        "span": frame.across,
-        "frame": frame.box,
+        "span": axes.x_range,
+        "frame": axes.box,
     }
     cursor = f'<line class="cursor" x1="-9" x2="-9" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>'
-    numbers = f'<div class="tip"></div><script type="application/json">{json.dumps(data)}</script>'
-    return _figure("chart", title, unit, lines, (width, HEIGHT), frame.grid("s") + "".join(drawn) + cursor, numbers)
+    script = f'<div class="tip"></div><script type="application/json">{json.dumps(data)}</script>'
+    return _figure("chart", title, unit, curves, (width, HEIGHT), axes.grid("s") + "".join(lines) + cursor, script)
 
 
-def phase_chart(title: str, across: str, up: str, lines: Sequence[Curve], *, width: int = WIDTH // 2) -> Markup:
-    """A figure of lines in a plane of two quantities, such as an angle and its rate.
+def phase_chart(title: str, x_label: str, y_label: str, curves: Sequence[Curve], *, width: int = WIDTH // 2) -> Markup:
+    """Draw curves in the plane of two quantities, such as an angle and its rate.
 
     Args:
-        title: what is shown.
-        across: name of the first quantity, and its unit.
-        up: that of the second one.
-        lines: whose values are (points, 2).
-        width: of the chart.
+        title: Title of the figure.
+        x_label: Name and unit of the horizontal quantity.
+        y_label: Name and unit of the vertical quantity.
+        curves: Curves whose values are (points, 2).
+        width: Width of the chart, px.
     """
-    whole = np.concatenate([line.values for line in lines])
-    spans = [_rounded(*_span(whole[:, axis])) for axis in (0, 1)]
+    points = np.concatenate([curve.values for curve in curves])
+    x_range, y_range = (_extend_to_ticks(*_value_range(points[:, axis])) for axis in (0, 1))
     size = (width, round(0.8 * width))
-    frame = _Frame(spans[0], spans[1], size)
-    drawn = [frame.line(line.values[:, 0], line.values[:, 1], line) for line in lines]
-    return _figure("phase", title, f"{up} over {across}", lines, size, frame.grid("") + "".join(drawn))
+    axes = _Axes(x_range, y_range, size)
+    lines = [axes.line(curve.values[:, 0], curve.values[:, 1], curve) for curve in curves]
+    return _figure("phase", title, f"{y_label} over {x_label}", curves, size, axes.grid("") + "".join(lines))
 
 
-def path_chart(title: str, size: tuple[int, int], lines: Sequence[Curve], picture: np.ndarray | None = None) -> Markup:
-    """A figure of the paths that objects took in the picture; a dotted one begins with a dot.
+def path_chart(title: str, size: tuple[int, int], curves: Sequence[Curve], image: np.ndarray | None = None) -> Markup:
+    """Draw the paths of objects in the image; a dotted path begins with a dot.
 
     Args:
-        title: what is shown.
-        size: width and height of the picture, pixels.
-        lines: whose values are (points, 2), pixels, y down.
-        picture: (height, width, channels) uint8, drawn faintly behind them.
+        title: Title of the figure.
+        size: Width and height of the image, px.
+        curves: Curves whose values are (points, 2), px, y down.
+        image: Uint8 image (height, width, channels) behind the paths.
     """
-    wide, high = size
+    image_width, image_height = size
     width = 0.004 * max(size)
-    drawn = [f'<rect width="{wide}" height="{high}"/>']
-    if picture is not None:
-        drawn.append(f'<image width="{wide}" height="{high}" opacity=".55" href="{png(picture)}"/>')
-    for line in lines:
-        points = line.values[np.isfinite(line.values).all(1)]
-        color, dotted = css(line.color), line.style == "dotted"
-        if line.style == "points":
-            drawn += [f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{width:.3g}" fill="{color}"/>' for x, y in points]
+    elements = [f'<rect width="{image_width}" height="{image_height}"/>']
+    if image is not None:
+        elements.append(f'<image width="{image_width}" height="{image_height}" opacity=".55" href="{png(image)}"/>')
+    for curve in curves:
+        points = curve.values[np.isfinite(curve.values).all(1)]
+        color, is_dotted = css(curve.color), curve.style == "dotted"
+        if curve.style == "points":
+            elements += [f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{width:.3g}" fill="{color}"/>' for x, y in points]
             continue
-        stroke = f'stroke="{color}" stroke-width="{1.6 * width if dotted else width:.3g}"'
-        dash = f' stroke-dasharray="{2.5 * width:.3g} {2.5 * width:.3g}" stroke-linecap="round"' if dotted else ""
-        drawn.append(f'<polyline points="{" ".join(f"{x:.2f},{y:.2f}" for x, y in points)}" {stroke}{dash}/>')
-        if dotted and len(points):
+        stroke = f'stroke="{color}" stroke-width="{1.6 * width if is_dotted else width:.3g}"'
+        dash = f' stroke-dasharray="{2.5 * width:.3g} {2.5 * width:.3g}" stroke-linecap="round"' if is_dotted else ""
+        elements.append(f'<polyline points="{" ".join(f"{x:.2f},{y:.2f}" for x, y in points)}" {stroke}{dash}/>')
+        if is_dotted and len(points):
             x, y = points[0]
-            drawn.append(f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{3 * width:.3g}" fill="{color}"/>')
-    return _figure("map", title, "", lines, size, "".join(drawn))
+            elements.append(f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{3 * width:.3g}" fill="{color}"/>')
+    return _figure("map", title, "", curves, size, "".join(elements))
 
 
 def _figure(
-    kind: str, title: str, unit: str, lines: Sequence[Curve], size: tuple[int, int], body: str, rest: str = ""
+    kind: str, title: str, unit: str, curves: Sequence[Curve], size: tuple[int, int], body: str, script: str = ""
 ) -> Markup:
-    """A figure with its caption and legend; equal names stand there once."""
-    named = {line.name: line for line in lines if line.name}
+    """Wrap a drawing in a figure with caption and legend; equal names appear once."""
+    named = {curve.name: curve for curve in curves if curve.name}
     keys = "".join(
-        f'<span class="key{" dashed" if line.style == "dotted" else ""}" style="--c:{css(line.color)}">'
+        f'<span class="key{" dashed" if curve.style == "dotted" else ""}" style="--c:{css(curve.color)}">'
         f"{escape(name)}</span>"
-        for name, line in named.items()
+        for name, curve in named.items()
     )
     return Markup(
         f'<figure class="{kind}"><figcaption><b>{escape(title)}</b> <i>{escape(unit)}</i>'
         f'<span class="legend">{keys}</span></figcaption>'
-        f'<svg viewBox="0 0 {size[0]} {size[1]}" role="img" aria-label="{escape(title)}">{body}</svg>{rest}</figure>'
+        f'<svg viewBox="0 0 {size[0]} {size[1]}" role="img" aria-label="{escape(title)}">{body}</svg>{script}</figure>'
     )
 
 
-def _span(values: np.ndarray) -> tuple[float, float]:
-    """Lower and upper end of an axis: a few values far from all others are cut off, so that the others are seen."""
+def _value_range(values: np.ndarray) -> tuple[float, float]:
+    """Range of an axis, with distant outliers cut off."""
     values = values[np.isfinite(values)]
     if not len(values):
         return 0.0, 1.0
     low, high = np.quantile(values, [0.01, 0.99])
-    room = 0.5 * (high - low)
-    return float(max(values.min(), low - room)), float(min(values.max(), high + room))
+    margin = 0.5 * (high - low)
+    return float(max(values.min(), low - margin)), float(min(values.max(), high + margin))
 
 
-def _rounded(low: float, high: float) -> tuple[float, float]:
-    """Ends of an axis that is no point, and reaches the ticks at its ends."""
+def _extend_to_ticks(low: float, high: float) -> tuple[float, float]:
+    """Extend the range of an axis to its outer ticks, and to more than a point."""
     high = high if high - low > 1e-9 * max(abs(high), 1.0) else low + 1.0
     ticks = _ticks(low, high)
     return min(low, ticks[0]), max(high, ticks[-1])
 
 
-def _numbers(values: np.ndarray) -> list[float | None]:
+def _to_json(values: np.ndarray) -> list[float | None]:
     return [float(f"{value:.5g}") if math.isfinite(value) else None for value in values]
 
 
-def _ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`."""
-    raw = (high - low) / about
-    size = 10.0 ** math.floor(math.log10(raw))
-    step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= raw * 0.999)
+def _ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round numbers from `low` to `high`, about `count` of them."""
+    min_step = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(min_step))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= min_step * 0.999)
     return [round(k * step, 12) for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]

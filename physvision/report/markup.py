@@ -1,4 +1,4 @@
-"""Pieces of a page that are more than text: tables, rows of pictures, the film."""
+"""HTML elements of a page: tables, rows of images, the video."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ import av
 import cv2
 import numpy as np
 
-# A page holds so much of a film; a longer one stays beside it.
-FILM_BYTES = 8_000_000
+MAX_VIDEO_BYTES = 8_000_000  # of a video in a page; the rest of a longer one is beside the page
 
 
 class Markup(str):
-    """Text that is HTML already; every other text is escaped where it comes into a page."""
+    """Text that is HTML already; any other text is escaped on a page."""
 
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """A physical parameter as a page shows it.
+    """Physical parameter as a row of a table.
 
     Attributes:
-        name: for people.
-        values: one, or one for each object.
-        unit: of the values; "1" for a pure number.
-        origin: where it comes from, as "measured in this clip", "known" or "assumed".
-        interval: lower and upper end of what the clip leaves open, with 95 % probability; None where nobody said.
-        note: what a person should know of it.
+        name: Name of the parameter.
+        values: One value, or one per object.
+        unit: Unit of the values; "1" for a pure number.
+        origin: Origin of the values, such as "measured in this clip", "known" or "assumed".
+        interval: Lower and upper end of the 95 % interval; None if unknown.
+        note: Remark on the parameter.
     """
 
     name: str
@@ -43,88 +42,87 @@ class ParameterRow:
 
     @property
     def text(self) -> str:
-        """Values and unit; of many values the first six."""
-        shown = ", ".join(f"{value:.5g}" for value in self.values[:6]) + (" …" if len(self.values) > 6 else "")
-        return f"{shown} {'' if self.unit == '1' else self.unit.replace('^2', '²')}".strip()
+        """First six values with their unit."""
+        values = ", ".join(f"{value:.5g}" for value in self.values[:6]) + (" …" if len(self.values) > 6 else "")
+        return f"{values} {'' if self.unit == '1' else self.unit.replace('^2', '²')}".strip()
 
 
-def shown(part: object) -> str:
-    """`part` as HTML: markup as it is, anything else as escaped text."""
+def to_html(part: object) -> str:
+    """Convert a part to HTML: markup is unchanged, anything else is escaped text."""
     return str(part) if isinstance(part, Markup) else escape(str(part))
 
 
 def code(text: str) -> Markup:
-    """Text in letters of one width."""
+    """Format text in a monospaced font."""
     return Markup(f"<code>{escape(text)}</code>")
 
 
 def table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> Markup:
-    """A table; the first column names its rows."""
-    first = f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>" if head else ""
-    lines = ("".join(f"<td>{shown(cell)}</td>" for cell in row) for row in rows)
-    return Markup(f"<table>{first}{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
+    """Make a table whose first column names its rows."""
+    header = f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>" if head else ""
+    lines = ("".join(f"<td>{to_html(cell)}</td>" for cell in row) for row in rows)
+    return Markup(f"<table>{header}{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
 
 
 def parameter_table(parameters: Iterable[ParameterRow]) -> Markup:
-    """A table of parameters with their intervals, if any has one, and where they come from."""
-    chosen = list(parameters)
-    sure, noted = any(each.interval for each in chosen), any(each.note for each in chosen)
+    """Make a table of parameters with origins, and intervals and notes where there are any."""
+    parameters = list(parameters)
+    has_intervals, has_notes = any(row.interval for row in parameters), any(row.note for row in parameters)
     rows = []
-    for each in chosen:
-        between = f"{each.interval[0]:.5g} to {each.interval[1]:.5g}" if each.interval else "–"
-        rows.append([each.name, each.text, *([between] if sure else []), each.origin, *([each.note] if noted else [])])
-    return table(rows, ["parameter", "value", *(["95 % interval"] if sure else []), "origin", *([""] if noted else [])])
+    for row in parameters:
+        interval = f"{row.interval[0]:.5g} to {row.interval[1]:.5g}" if row.interval else "–"
+        rows.append([row.name, row.text, *([interval] if has_intervals else []), row.origin, *([row.note] * has_notes)])
+    return table(rows, ["parameter", "value", *["95 % interval"] * has_intervals, "origin", *[""] * has_notes])
 
 
 def stat_cards(numbers: Iterable[tuple[str, str]]) -> Markup:
-    """Numbers in large letters, each above what it is."""
+    """Make cards with a number in large type above its description."""
     boxes = (f'<div class="card"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in numbers)
     return Markup(f'<div class="cards">{"".join(boxes)}</div>')
 
 
 def side_by_side(left: Iterable[Markup], right: Iterable[Markup]) -> Markup:
-    """Figures in two columns."""
+    """Arrange figures in two columns."""
     return Markup(f'<div class="two"><div>{"".join(left)}</div><div>{"".join(right)}</div></div>')
 
 
-def image_strip(pictures: Mapping[str, np.ndarray]) -> Markup:
-    """Pictures (height, width, channels) uint8 in a row, each above its caption."""
-    boxes = (f'<div><img alt="" src="{png(each)}">{escape(caption)}</div>' for caption, each in pictures.items())
+def image_strip(images: Mapping[str, np.ndarray]) -> Markup:
+    """Arrange uint8 images (height, width, channels) in a row, each above its caption."""
+    boxes = (f'<div><img alt="" src="{png(image)}">{escape(caption)}</div>' for caption, image in images.items())
     return Markup(f'<figure><div class="strip">{"".join(boxes)}</div></figure>')
 
 
-def png(picture: np.ndarray) -> str:
-    """A picture (height, width, channels) uint8 as a data address."""
-    _, data = cv2.imencode(".png", picture if picture.shape[-1] == 1 else picture[..., ::-1])
+def png(image: np.ndarray) -> str:
+    """Encode a uint8 image (height, width, channels) as a data URL."""
+    _, data = cv2.imencode(".png", image if image.shape[-1] == 1 else image[..., ::-1])
     return f"data:image/png;base64,{base64.b64encode(data.tobytes()).decode()}"
 
 
-def embed_video(film: Path, start: float = 0.0) -> Markup:
-    """The film to be played in the page: all of it, or the beginning of a long one, without coding it anew.
+def embed_video(video: Path, start: float = 0.0) -> Markup:
+    """Embed a video: all of it, or the beginning of a long one, without re-encoding.
 
     Args:
-        film: an MP4 file.
-        start: the time of its first frame in the charts, s.
+        video: Path of an MP4 file.
+        start: Time of its first frame in the charts, s.
     """
-    whole = film.stat().st_size <= FILM_BYTES
-    data = base64.b64encode(film.read_bytes() if whole else _beginning(film)).decode()
-    rest = "" if whole else f"<p>This is the beginning; {escape(film.name)} beside this page has all of it.</p>"
+    is_whole = video.stat().st_size <= MAX_VIDEO_BYTES
+    data = base64.b64encode(video.read_bytes() if is_whole else _beginning(video)).decode()
+    rest = "" if is_whole else f"<p>This is the beginning; {escape(video.name)} beside this page has all of it.</p>"
     return Markup(
         f'<video controls loop muted playsinline preload="auto" data-start="{start}" '
         f'src="data:video/mp4;base64,{data}"></video>{rest}'
     )
 
 
-def _beginning(film: Path) -> bytes:
-    """As much of its beginning as a page holds well."""
+def _beginning(video: Path) -> bytes:
     target = io.BytesIO()
-    with av.open(str(film)) as source, av.open(target, "w", format="mp4") as short:
+    with av.open(str(video)) as source, av.open(target, "w", format="mp4") as excerpt:
         stream = source.streams.video[0]
-        copied, size = short.add_stream_from_template(stream), 0
+        copy, size = excerpt.add_stream_from_template(stream), 0
         for packet in source.demux(stream):
-            if packet.dts is None or size + packet.size > FILM_BYTES:
+            if packet.dts is None or size + packet.size > MAX_VIDEO_BYTES:
                 break
             size += packet.size
-            packet.stream = copied
-            short.mux(packet)
+            packet.stream = copy
+            excerpt.mux(packet)
     return target.getvalue()

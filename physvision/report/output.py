@@ -1,4 +1,4 @@
-"""The folder that results go to: made when there is something to write, and nothing half-written stays in it."""
+"""Output folder, created when there is something to write, without partial files."""
 
 from __future__ import annotations
 
@@ -10,52 +10,46 @@ from physvision.core import FileError
 
 
 def partial(path: Path) -> Path:
-    """The hidden name that a file has until it is whole; it tells the process that writes it."""
+    """Hidden name of a file until it is complete, with the number of the writing process."""
     return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
 
 
 class OutputFolder:
-    """A context manager that gives the folder; where it fails with nothing written, what it made is removed again."""
+    """Context manager that creates a folder, and removes what it created if nothing was written before an error."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._made: list[Path] = []
+        self._created: list[Path] = []
 
     def __enter__(self) -> Path:
-        """Make the folder, see that files can be written, and remove what killed processes left half-written.
+        """Create the folder, check that it is writable, and remove partial files of killed processes.
 
         Raises:
-            FileError: it cannot be made or written to.
+            FileError: The folder cannot be created or written to.
         """
-        self._made = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        self._created = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        probe, action = partial(self.path / "physvision"), "be made a folder"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(
-                f"{self.path}: cannot be made a folder ({error.strerror}); choose another output folder"
-            ) from error
-        probe = partial(self.path / "physvision")
-        try:
+            action = "be written to"
             probe.write_bytes(b"?")
             probe.unlink()
         except OSError as error:
-            raise FileError(
-                f"{self.path}: cannot be written to ({error.strerror}); choose another output folder"
-            ) from error
-        for each in self.path.glob(".*.partial*"):
-            writer = re.search(r"\.(\d+)\.partial", each.name)
-            if writer and not _runs(int(writer[1])):
-                each.unlink(missing_ok=True)
+            raise FileError(f"{self.path}: cannot {action} ({error.strerror}); choose another output folder") from error
+        for path in self.path.glob(".*.partial*"):
+            writer = re.search(r"\.(\d+)\.partial", path.name)
+            if writer and not _is_running(int(writer[1])):
+                path.unlink(missing_ok=True)
         return self.path
 
     def __exit__(self, kind, error, traceback) -> None:
         if error is not None:
-            for each in self._made:
-                if each.is_dir() and not any(each.iterdir()):
-                    each.rmdir()
+            for path in self._created:
+                if path.is_dir() and not any(path.iterdir()):
+                    path.rmdir()
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""A page that holds everything itself and opens from the disk: a head, then sections of charts, tables and pictures."""
+"""Self-contained HTML page of charts, tables and images."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from pathlib import Path
 from string import Template
 
 from physvision.core import FileError
-from physvision.report.markup import Markup, shown
+from physvision.report.markup import Markup, to_html
 from physvision.report.output import partial
 
 
 class Page:
-    """A report that grows section by section.
+    """Report that grows section by section.
 
-    Plain text is escaped; charts, tables and pictures come as `Markup` from their functions.
+    Plain text is escaped; charts, tables and images are `Markup` of their functions.
     """
 
     def __init__(self, title: str, introduction: str = "", notes: Sequence[str] = ()) -> None:
-        """Begin the page.
+        """Start a page.
 
         Args:
-            title: its headline.
-            introduction: one or two sentences below it.
-            notes: what a person should know before reading on.
+            title: Headline of the page.
+            introduction: One or two sentences below the headline.
+            notes: Warnings at the top of the page.
         """
         self.title = title
-        self._parts = [f"<h1>{escape(title[:1].upper() + title[1:])}</h1><p>{shown(introduction)}</p>"]
+        self._parts = [f"<h1>{escape(title[:1].upper() + title[1:])}</h1><p>{to_html(introduction)}</p>"]
         self._parts += [f'<div class="note">{escape(note)}</div>' for note in notes]
 
     def add(self, *parts: Markup) -> None:
-        """Add charts, tables or pictures."""
-        self._parts += map(shown, parts)
+        """Add charts, tables or images."""
+        self._parts += map(to_html, parts)
 
     def section(self, heading: str, *parts: Markup, text: str = "") -> None:
         """Add a section; one without parts is left out."""
         if parts:
-            self._parts.append(f"<h2>{escape(heading)}</h2>" + (f"<p>{shown(text)}</p>" if text else ""))
+            self._parts.append(f"<h2>{escape(heading)}</h2>" + (f"<p>{to_html(text)}</p>" if text else ""))
             self.add(*parts)
 
     @property
     def text(self) -> str:
-        """The whole page as HTML."""
+        """Complete text of the page as HTML."""
         template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
         return template.substitute(title=escape(self.title), body="\n".join(self._parts))
 
     def write(self, path: Path) -> Path:
-        """Write the page to `path`, whole or not at all.
+        """Write the page to a file, completely or not at all.
 
         Raises:
-            FileError: there is no room, or no permission.
+            FileError: The file cannot be written.
         """
         hidden = partial(path)
         try:

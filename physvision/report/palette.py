@@ -1,4 +1,4 @@
-"""Colours of films and pages: one dark ground, one colour an object."""
+"""Colors of videos and pages: a dark background, one color per object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Color = tuple[int, int, int]
 GROUND: Color = (14, 17, 24)
 PANEL: Color = (24, 28, 38)
 TEXT: Color = (226, 232, 240)
-FAINT: Color = (128, 140, 158)
+MUTED: Color = (128, 140, 158)
 WARN: Color = (244, 114, 82)
 OBJECTS: tuple[Color, ...] = (
     (99, 179, 255),
@@ -24,18 +24,18 @@ OBJECTS: tuple[Color, ...] = (
 
 
 def object_colors(objects: Sequence[SceneObject]) -> list[Color]:
-    """The colour of each object: its own, light enough for the dark ground, or one to tell it apart if it is gray."""
-    found = []
-    for index, each in enumerate(objects):
-        own = each.color or (0.0, 0.0, 0.0)
-        if max(own) - min(own) < 0.1:
-            found.append(OBJECTS[index % len(OBJECTS)])
+    """Choose the color of each object: its own, lightened for the dark background, or a distinct one if it is gray."""
+    colors = []
+    for index, item in enumerate(objects):
+        color = item.color or (0.0, 0.0, 0.0)
+        if max(color) - min(color) < 0.1:
+            colors.append(OBJECTS[index % len(OBJECTS)])
             continue
-        red, green, blue = (round(255 * (0.55 * level + 0.45)) for level in own)
-        found.append((red, green, blue))
-    return found
+        red, green, blue = (round(255 * (0.55 * level + 0.45)) for level in color)
+        colors.append((red, green, blue))
+    return colors
 
 
 def css(color: Color) -> str:
-    """The colour as a page writes it."""
+    """Format a color for style sheets."""
     return "#{:02x}{:02x}{:02x}".format(*color)

@@ -1,4 +1,4 @@
-"""States as a table that people read and as arrays, row by row in constant memory, whole up to wherever it ended."""
+"""States as CSV and NumPy archive, written row by row in constant memory and complete up to any interruption."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ import numpy as np
 from physvision.core import FileError
 from physvision.report.output import partial
 
-# Rows that are copied at once into the archive.
-_ROWS = 4096
+_CHUNK_ROWS = 4096  # rows that are copied at a time into the archive
 
 
 class StateTables:
-    """states.csv and states.npz of a folder: a row a frame, in the CSV a row a frame and object.
+    """Tables states.csv and states.npz of a folder: a row per frame, in the CSV per frame and object.
 
-    Rows go to hidden files beside them; `finish` gives those their names. So a table under its name is always whole,
-    and one from an earlier run stays until there is a better one.
+    Rows are written to hidden files, which `finish` renames. So a table under its name is complete, and one of an
+    earlier run remains until it is replaced.
     """
 
     def __init__(
@@ -33,31 +32,31 @@ class StateTables:
         coordinates: Mapping[str, str],
         arrays: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        """Begin the tables.
+        """Start the tables.
 
         Args:
-            folder: that exists.
-            objects: their names.
-            coordinates: of each object: name and unit; every one has a rate.
-            arrays: what the archive holds besides frame, time, position, velocity and confidence: NumPy's
-                descriptions of fields.
+            folder: Existing folder.
+            objects: Names of the objects.
+            coordinates: Units of each object's coordinates by name; each coordinate has a rate.
+            arrays: NumPy field descriptions of further arrays in the archive, besides frame, time, position, velocity
+                and confidence.
         """
         self.folder, self.objects, self.coordinates = folder, list(objects), dict(coordinates)
         columns = [f"{name}_{unit}" for name, unit in coordinates.items()]
         columns += [f"{name}_rate_{unit}_per_s" for name, unit in coordinates.items()]
-        each = ("f4", (len(self.objects), len(coordinates)))
-        known = [("frame", "i8"), ("time", "f8"), ("position", *each), ("velocity", *each)]
-        self.row = np.dtype([*known, ("confidence", "f4", (len(self.objects),)), *arrays])
+        values = ("f4", (len(self.objects), len(coordinates)))
+        fields = [("frame", "i8"), ("time", "f8"), ("position", *values), ("velocity", *values)]
+        self.row = np.dtype([*fields, ("confidence", "f4", (len(self.objects),)), *arrays])
         self.rows = 0
         self._csv_path, self._row_path = partial(folder / "states.csv"), partial(folder / "states.rows")
-        self._csv, self._spool = self._open(self._csv_path), self._open(self._row_path)
+        self._csv, self._row_file = self._open(self._csv_path), self._open(self._row_path)
         self._append(",".join(["time_s", "frame", "object", *columns, "confidence\n"]).encode(), b"")
 
     def add(self, **values: Any) -> None:
-        """Take in some rows, all of them or none; a value (rows, …) for each field.
+        """Add rows, all of them or none, given as an array (rows, …) for each field.
 
         Raises:
-            FileError: there is no room.
+            FileError: The rows cannot be written.
         """
         rows = np.zeros(len(values["frame"]), self.row)
         for name, value in values.items():
@@ -71,35 +70,38 @@ class StateTables:
         self._append(text.getvalue().encode(), rows.tobytes())
         self.rows += len(rows)
 
-    def read(self, most: int | None = None) -> np.ndarray:
-        """All rows, or about `most` of them at equal steps; all of them mapped, not in memory."""
+    def read(self) -> np.ndarray:
+        """Map all rows without reading them into memory."""
         if not self.rows:
             return np.zeros(0, self.row)
-        rows = np.memmap(self._row_path, self.row, "r", shape=(self.rows,))
-        return rows if most is None else np.array(rows[:: -(-self.rows // most)])
+        return np.memmap(self._row_path, self.row, "r", shape=(self.rows,))
 
     def finish(self) -> list[Path]:
-        """Put what was added under its names: states.csv and states.npz."""
-        done = [self.folder / "states.csv", self.folder / "states.npz"]
-        archive = partial(done[1])
+        """Give the tables their names; return the paths of states.csv and states.npz.
+
+        Raises:
+            FileError: A table cannot be written.
+        """
+        paths = [self.folder / "states.csv", self.folder / "states.npz"]
+        archive = partial(paths[1])
         try:
-            self._csv_path.replace(done[0])
-            self._archive(archive)
-            archive.replace(done[1])
+            self._csv_path.replace(paths[0])
+            self._write_archive(archive)
+            archive.replace(paths[1])
         except OSError as error:
             archive.unlink(missing_ok=True)
             raise self._failure(error) from error
-        return done
+        return paths
 
     def close(self) -> None:
-        """Let go of the hidden files."""
-        for file in (self._csv, self._spool):
+        """Close and remove the hidden files."""
+        for file in (self._csv, self._row_file):
             file.close()
         for path in (self._csv_path, self._row_path):
             path.unlink(missing_ok=True)
 
-    def _archive(self, path: Path) -> None:
-        """The rows' fields as arrays of one archive, which `numpy.load` reads."""
+    def _write_archive(self, path: Path) -> None:
+        """Write the fields as arrays of one archive for `numpy.load`."""
         rows = self.read()
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in self.row.names or ():
@@ -107,8 +109,8 @@ class StateTables:
                     kind, shape = self.row[name].base, (len(rows), *self.row[name].shape)
                     header = {"descr": kind.str, "fortran_order": False, "shape": shape}
                     np.lib.format.write_array_header_2_0(file, header)
-                    for start in range(0, len(rows), _ROWS):
-                        file.write(np.ascontiguousarray(rows[name][start : start + _ROWS]).tobytes())
+                    for start in range(0, len(rows), _CHUNK_ROWS):
+                        file.write(np.ascontiguousarray(rows[name][start : start + _CHUNK_ROWS]).tobytes())
             texts = {"objects": self.objects, "coordinates": [*self.coordinates], "units": [*self.coordinates.values()]}
             for name, values in texts.items():
                 with archive.open(f"{name}.npy", "w") as file:
@@ -120,24 +122,24 @@ class StateTables:
         except OSError as error:
             raise self._failure(error) from error
 
-    def _append(self, *data: bytes) -> None:
+    def _append(self, *blocks: bytes) -> None:
         """Write to both files, or to none."""
-        files = (self._csv, self._spool)
-        places = [file.tell() for file in files]
+        files = (self._csv, self._row_file)
+        offsets = [file.tell() for file in files]
         try:
-            for file, each in zip(files, data, strict=True):
-                # Unbuffered, a write may take a part.
-                view = memoryview(each)
+            for file, block in zip(files, blocks, strict=True):
+                # An unbuffered write may be partial.
+                view = memoryview(block)
                 while view:
                     view = view[file.write(view) :]
         except OSError as error:
-            for file, place in zip(files, places, strict=True):
-                # Room is given back, so this works on a full disk.
-                os.ftruncate(file.fileno(), place)
+            for file, offset in zip(files, offsets, strict=True):
+                # Truncation frees space, so it succeeds on a full disk.
+                os.ftruncate(file.fileno(), offset)
             raise self._failure(error) from error
 
     def _failure(self, error: OSError) -> FileError:
         return FileError(
-            f"{self.folder}: not everything could be written ({error.strerror}); what is there is whole up to where it "
-            "ends. Make room, or choose another output folder, and run again"
+            f"{self.folder}: not everything could be written ({error.strerror}); what is there is complete up to its "
+            "end. Make room, or choose another output folder, and run again"
         )

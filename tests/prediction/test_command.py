@@ -103,20 +103,20 @@ def test_a_faster_video_is_thinned_out(tmp_path):
 @pytest.mark.parametrize(
     ("make", "options", "match"),
     [
-        ({"fps": 60.0}, (), "60 frames a second, the checkpoint knows 20 alone; add --fps 20"),
-        ({"fps": 60.0}, ("--fps", "30"), "so 30 is of no use; give --fps 20"),
-        ({"fps": 10.0}, (), "has 10 frames a second, the checkpoint needs 20; frames that were not taken"),
-        ({"fps": 10.0}, ("--fps", "20"), "frames that were not taken cannot be made up"),
-        ({}, ("--size", "64"), "takes frames of 48 x 48 pixels, so 64 x 64 is of no use; give --size 48"),
-        ({}, ("--crop", "[40,0,20,20]"), "leave the picture of 48 x 48"),
+        ({"fps": 60.0}, (), "60 frames per second, the checkpoint expects 20; add --fps 20"),
+        ({"fps": 60.0}, ("--fps", "30"), "got 30; give --fps 20"),
+        ({"fps": 10.0}, (), "has 10 frames per second, the checkpoint needs 20; missing frames"),
+        ({"fps": 10.0}, ("--fps", "20"), "missing frames cannot be interpolated"),
+        ({}, ("--size", "64"), "expects frames of 48 x 48 pixels, got 64 x 64; give --size 48"),
+        ({}, ("--crop", "[40,0,20,20]"), "exceed the image of 48 x 48"),
         ({}, ("--crop", "left"), "crop: expected x,y,width,height in whole pixels, got 'left'"),
         ({}, ("--crop", "0,0,48"), "crop: expected x,y,width,height in whole pixels, got '0,0,48'"),
         ({}, ("--size", "48.5"), "size: expected a side, or width,height in whole pixels, got '48.5'"),
-        ({}, ("--crop", "0,0,48,24"), "48 x 24 pixels have other proportions than the 48 x 48"),
-        ({"frames": 2}, (), "2 frames are fewer than the 3"),
-        ({"count": 1}, (), "nothing has the colour of green ball.*--force"),
-        ({"colors": ((0.0, 0.0, 1.0), (1.0, 1.0, 1.0))}, (), "nothing has the colour of red ball"),
-        ({}, ("--scale", "wide"), "expected pixels a metre"),
+        ({}, ("--crop", "0,0,48,24"), "48 x 24 pixels have another aspect ratio than the 48 x 48"),
+        ({"frames": 2}, (), "has 2 frames, the checkpoint needs a window of 3"),
+        ({"count": 1}, (), "nothing has the color of green ball.*--force"),
+        ({"colors": ((0.0, 0.0, 1.0), (1.0, 1.0, 1.0))}, (), "nothing has the color of red ball"),
+        ({}, ("--scale", "wide"), "expected pixels per meter"),
         ({}, ("--scale", "-3"), "expected a positive finite number"),
         ({}, ("--horizon", "-1"), "horizon: expected a positive finite number"),
         ({}, ("--device", "abacus"), "give cpu"),
@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_said_before_any_work(tmp_path, capsys, monkeypatch
 def test_another_size_is_refused_with_what_to_add(tmp_path, capsys):
     path = video.write(tmp_path / "a.mkv", rolling.pictures(20).repeat(2, 1).repeat(2, 2), rolling.FPS, lossless=True)
     assert run(path, tmp_path / "out") == 1
-    assert "96 x 96 pixels, the checkpoint takes 48 x 48; --size 48 takes the largest" in capsys.readouterr().err
+    assert "96 x 96 pixels, the checkpoint expects 48 x 48; --size 48 takes the largest" in capsys.readouterr().err
     assert run(path, tmp_path / "out", "--size", "48") == 0
 
 
@@ -151,7 +151,7 @@ def test_a_video_that_is_none(tmp_path, capsys, content, match):
 
 def test_a_video_without_a_checkpoint_names_those_there_are(tmp_path, capsys):
     assert main(["predict", str(rolling.film(tmp_path / "a.mkv"))]) == 1
-    assert "name one, --checkpoint NAME or a path; there are " in capsys.readouterr().err
+    assert "expected a name or a path, --checkpoint NAME; there are " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_film_that_cannot_be_written_leaves_the_tables(tmp_path, capsys, monke
     monkeypatch.setattr(VideoFigure, "_write", full)
     assert run(rolling.film(tmp_path / "a.mkv", 60), tmp_path / "out", "--batch", "8") == 1
     said = capsys.readouterr()
-    assert "No space left on device); make room and run again, or go without a film" in said.err
+    assert "No space left on device); make room and run again, or go without a video" in said.err
     assert left(tmp_path / "out") == ["report.html", "states.csv", "states.npz"]
     # Drawing is one piece behind.
     assert len(rows(tmp_path / "out")) == 2 * 16
@@ -302,11 +302,11 @@ def test_a_run_without_a_film_leaves_no_film_of_another(tmp_path):
 def test_force_alone_goes_on_and_the_page_says_with_what(tmp_path, capsys):
     path, out = rolling.film(tmp_path / "a.mkv", count=1), tmp_path / "out"
     assert run(path, out) == 1
-    assert "or add --force to go on" in capsys.readouterr().err
+    assert "or add --force to continue" in capsys.readouterr().err
     assert not out.exists()
     assert run(path, out, "--force") == 0
-    assert "Nothing has the colour of green ball." in (out / "report.html").read_text()
-    assert "Nothing has the colour of green ball." in " ".join(capsys.readouterr().out.split())
+    assert "Nothing has the color of green ball." in (out / "report.html").read_text()
+    assert "Nothing has the color of green ball." in " ".join(capsys.readouterr().out.split())
 
 
 KILLED = """

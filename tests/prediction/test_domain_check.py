@@ -50,15 +50,15 @@ def test_soft_dim_and_noisy_pictures_still_pass(predictors):
 
 @pytest.mark.parametrize("lengths", [(3.0, 3.0), (4.5, 4.5), (3.0, 6.0), (6.0, 3.0)])
 def test_a_pendulum_of_two_links_gets_no_third(predictors, lengths):
-    with pytest.raises(InputError, match=r"something else along \d\d% of where link 2 is drawn"):
+    with pytest.raises(InputError, match=r"something else along \d\d% of where link 2 is rendered"):
         predictors["pendulum"](pendulum(lengths=lengths))
 
 
 @pytest.mark.parametrize(
     ("lengths", "match"),
     [
-        ((2.0, 3.0, 4.0), "something else along .* of where link [23] is drawn"),
-        ((4.0, 3.0, 2.0), "something else along .* of where link 3 is drawn"),
+        ((2.0, 3.0, 4.0), "something else along .* of where link [23] is rendered"),
+        ((4.0, 3.0, 2.0), "something else along .* of where link 3 is rendered"),
         ((2.7, 3.0, 3.3), r"Link 1 ends at 0\.9\d of the length"),
         ((3.0, 3.3, 2.7), r"Link 2 ends at 1\.1\d of the length"),
     ],
@@ -79,7 +79,7 @@ def test_balls_of_another_size_are_named(predictors, radius, ratio):
 
 @pytest.mark.parametrize("shift", [(8, 0), (0, 8), (-8, 0), (0, -8)])
 def test_a_displaced_crop_of_a_pendulum_is_refused(predictors, shift):
-    with pytest.raises(InputError, match="does not look like what the checkpoint was made for"):
+    with pytest.raises(InputError, match="is outside the domain of the checkpoint"):
         predictors["pendulum"](np.roll(pendulum(), shift, (1, 2)))
 
 
@@ -91,7 +91,7 @@ def test_a_crop_that_cuts_balls_off_is_named(predictors, shift):
     moved = np.roll(frames, shift, 2)
     moved[:, :, slice(0, shift) if shift > 0 else slice(shift, None)] = 0
     said = predictors["billiards-1"](moved).warnings
-    assert any("The border of the picture cuts off red" in each for each in said), said
+    assert any("The border of the image cuts off red" in each for each in said), said
 
 
 def test_what_begins_well_and_goes_on_with_something_else_is_named():
@@ -110,12 +110,12 @@ def test_what_begins_well_and_goes_on_with_something_else_is_named():
 
 def test_evidence_of_a_long_video_stays_small():
     made = rolling.predictor(batch=58)
-    stream = made.open(rolling.pictures(60))
-    judge = made.judge(stream)
-    (segment,) = made.look(stream, judge)
+    stream = made.open_stream(rolling.pictures(60))
+    judge = made.domain_check(stream)
+    (segment,) = made.run(stream, judge)
     for _ in range(40):
-        judge.add(segment)
-    kept = judge._evidence["frame"]
+        judge.update(segment)
+    kept = judge._measurements["frame"]
     assert len(kept) <= 384
     assert set(np.diff(kept)) == {8}
     assert kept[-1] >= 41 * 58 - 8

@@ -29,14 +29,14 @@ def check(prediction, frames, steps=10):
     # A slope over two frames.
     error = 2 * rolling.EXACT * rolling.FPS / 2
     np.testing.assert_allclose(rates, np.broadcast_to(rolling.SPEEDS, rates.shape), atol=error)
-    expected = prediction.expected.q.reshape(-1, 2, 3)[..., :2].numpy()
+    expected = prediction.predicted.q.reshape(-1, 2, 3)[..., :2].numpy()
     assert np.isnan(expected[:steps]).all()
     assert np.isnan(prediction.psnr[:steps]).all()
     np.testing.assert_allclose(expected[steps:], true[2 + steps :], atol=rolling.EXACT + error * steps / rolling.FPS)
     ahead = prediction.future.q.reshape(-1, 2, 3)[..., :2].numpy()
     later = rolling.places(frames + steps)[frames - 1 :]
     np.testing.assert_allclose(ahead, later, atol=rolling.EXACT + error * steps / rolling.FPS)
-    assert float(prediction.agreement.min()) > 0.9
+    assert float(prediction.reprojection_score.min()) > 0.9
     assert prediction.future_frames.shape == (steps + 1, 3, rolling.SIZE, rolling.SIZE)
 
 
@@ -79,11 +79,11 @@ def test_the_shipped_pendulum_sees_a_pendulum():
     away = seen.states.q.numpy() - trial["q"][2:]
     # A guess would be off by π/2 in the mean.
     assert np.median(np.abs(np.arctan2(np.sin(away), np.cos(away)))) < 0.2
-    assert float(seen.agreement.median()) > load("pendulum").scene.min_reprojection_score
+    assert float(seen.reprojection_score.median()) > load("pendulum").scene.min_reprojection_score
 
 
 def test_a_video_shorter_than_the_window():
-    with pytest.raises(InputError, match=r"2 frames are fewer than the 3 .* give a longer video"):
+    with pytest.raises(InputError, match=r"has 2 frames, the checkpoint needs a window of 3; give a longer video"):
         rolling.predictor()(rolling.pictures(2))
 
 
@@ -127,15 +127,15 @@ def test_a_model_that_does_not_say_what_it_expects():
 
 def test_colors_and_numbers_that_do_not_fit_are_named():
     yellow, blue = (1.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-    with pytest.raises(InputError, match=r"nothing has the colour of green ball; 1 things of other colours"):
+    with pytest.raises(InputError, match=r"nothing has the color of green ball; 1 objects of other colors"):
         rolling.predictor()(rolling.pictures(20, colors=(rolling.COLORS[0], blue)))
     with pytest.raises(
-        InputError, match=r"nothing has the colour of green ball.*objects: red ball, green ball\..*`force=True`"
+        InputError, match=r"nothing has the color of green ball.*objects: red ball, green ball\..*`force=True`"
     ):
         rolling.predictor()(rolling.pictures(20, count=1))
-    with pytest.raises(InputError, match="of other colours"):
+    with pytest.raises(InputError, match="of other colors"):
         rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, colors=(blue, yellow))[:, :, ::-1]))
-    with pytest.raises(InputError, match="2 things have the colour of red ball"):
+    with pytest.raises(InputError, match="2 objects have the color of red ball"):
         rolling.predictor()(np.maximum(rolling.pictures(20), rolling.pictures(20, count=1)[:, ::-1]))
     # Whoever insists gets what the model makes of it.
     assert len(rolling.predictor()(rolling.pictures(20, count=1), force=True).frames) == 18
@@ -145,7 +145,7 @@ def test_noise_and_black_are_no_pendulum():
     predictor = Predictor.from_checkpoint("pendulum")
     noise = np.random.default_rng(0).integers(0, 256, (10, 100, 100, 1)).astype(np.uint8)
     for wrong in (noise, np.zeros((10, 100, 100), np.uint8), 255 - np.zeros((10, 100, 100), np.uint8)):
-        with pytest.raises(InputError, match=r"the redrawn state explains .*It expects three rods"):
+        with pytest.raises(InputError, match=r"the rendered state explains .*It expects three rods"):
             predictor(wrong)
 
 
@@ -183,7 +183,7 @@ def test_objects_say_what_they_are_in_one_line():
     seen = made(rolling.pictures(20))
     (segment,) = made.stream(rolling.pictures(20))
     assert repr(made) == "Predictor(two balls, 0.5 s ahead, on cpu)"
-    assert repr(seen) == "Prediction(two balls: 18 frames, 0.95 s, 0.5 s ahead, agreement 100%, 0 warnings)"
+    assert repr(seen) == "Prediction(two balls: 18 frames, 0.95 s, 0.5 s ahead, reprojection score 100%, 0 warnings)"
     assert repr(segment) == "Segment(frames 2 to 19, from 0.10 s)"
 
 
@@ -202,7 +202,10 @@ def test_a_prediction_is_saved_from_python(tmp_path):
 
 
 def test_advice_is_for_python_where_it_is_called_from_python(tmp_path):
-    for frames, match in (({"fps": 60.0}, "add `fps=20` to take"), ({"count": 1}, "or add `force=True` to go on")):
+    for frames, match in (
+        ({"fps": 60.0}, "add `fps=20` to resample"),
+        ({"count": 1}, "or add `force=True` to continue"),
+    ):
         with pytest.raises(InputError, match=match):
             rolling.predictor()(rolling.film(tmp_path / "a.mkv", **frames))
 

@@ -52,7 +52,7 @@ def test_the_page_holds_everything_itself(page):
     assert "http" not in re.sub(r'"data:[^"]*"', "", text)
     assert "a &lt;b&gt; &amp; c.mkv" in text
     assert "<b> & c" not in text
-    for words in ("Predicted against observed", "Energy", "What happens next", "Parameters of the physics", "Settings"):
+    for words in ("Predicted and observed motion", "Energy", "What happens next", "Physical parameters", "Settings"):
         assert f"<h2>{words}</h2>" in text
     assert "<td>mass</td><td>1 kg</td><td>assumed, given to the checkpoint</td>" in text
     assert text.count('<script type="application/json">') == text.count('<figure class="chart">')

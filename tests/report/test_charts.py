@@ -32,7 +32,7 @@ def test_numbers_of_a_chart_are_those_it_draws():
 
 def test_a_line_of_angles_does_not_cross_the_page_where_it_wraps():
     values = np.array([3.0, 3.1, -3.1, -3.0])
-    text = time_chart("angle", "rad", np.arange(4.0), [Curve("link", values, (1, 2, 3))], turns=True)
+    text = time_chart("angle", "rad", np.arange(4.0), [Curve("link", values, (1, 2, 3))], wraps=True)
     assert re.sub(r"[^ML]", "", re.search(r'<path d="([^"]*)"', text)[1]) == "MLML"
 
 

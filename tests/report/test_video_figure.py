@@ -52,7 +52,7 @@ def test_what_cannot_be_filmed(tmp_path):
     trajectory = world.rollout(world.initial_state(), 2)
     with pytest.raises(InputError, match="world: expected a number below 1, got 3"):
         render_video(world, trajectory, tmp_path / "a.mp4", world=3)
-    with pytest.raises(InputError, match="has no bodies to be filmed"):
+    with pytest.raises(InputError, match="has no bodies to render"):
         render_video(NetworkEngine(StatePerceptron(Coordinates(3)), 0.1), trajectory, tmp_path / "a.mp4")
 
 

@@ -1,0 +1,65 @@
+"""Tuning numbers of the domain check and of reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PredictionSettings:
+    """Tuning numbers of the check that a video is in the model's domain.
+
+    Pairs of limits are for a warning and for rejection. The defaults were chosen on the shipped checkpoints' test
+    videos, which are far from all limits, and on videos of other scenes (tests/prediction/test_domain_check.py).
+
+    Attributes:
+        first_frames: Frames within which a video is rejected; later differences are warnings only.
+        min_frames: Frames that are needed to reject a video.
+        max_sampled_frames: Frames that measurements are retained of, evenly spaced. Raising it costs memory.
+        max_other_color: Fractions of an object's line that show another color.
+        max_surplus: Fractions of the foreground that belong to no object.
+        max_radius_error: Relative errors of a disc's radius.
+        inner_line_ends: Range of a line's end, relative to its length, where the next line begins.
+        last_line_ends: Range of the end of the last line, which extends by half its width.
+        max_cut_frames: Fraction of frames in which the border cuts an object off, above which it is a warning.
+        color_distance: Distance from an object's color, over three channels of 0 to 1, up to which a pixel has it.
+        background_distance: Distance from the background above which a pixel is another object's. Between both lie
+            the mixed colors of edges.
+        min_blob_area: Area from which a blob counts as an object, relative to the object's disc.
+        max_color_error: Mean absolute difference per channel up to which a pixel on a line has the object's color.
+        line_width: Half the width of a line, relative to the longer side of the image.
+        line_margin: Distance from a line beyond which foreground belongs to no object, relative to the longer side.
+        line_samples: Samples along a line segment.
+        line_extension: Distance past its end over which a line's color is followed, relative to its length.
+        disc_radius: Radius within which the area of a disc is measured, in radii.
+        ring_radius: Outer radius of the ring that the background next to a disc is measured in, in radii.
+        min_confidence: Confidence below which an object counts as poorly visible.
+        max_unsure_frames: Fraction of frames with poor visibility above which it is a warning.
+        max_interval_error: Relative error of a frame interval above which it is a warning.
+    """
+
+    first_frames: int = 96
+    min_frames: int = 16
+    max_sampled_frames: int = 384
+    max_other_color: tuple[float, float] = (0.03, 0.3)
+    max_surplus: tuple[float, float] = (0.05, 0.3)
+    max_radius_error: tuple[float, float] = (0.08, 0.25)
+    inner_line_ends: tuple[float, float] = (0.95, 1.05)
+    last_line_ends: tuple[float, float] = (0.95, 1.2)
+    max_cut_frames: float = 0.02
+    color_distance: float = 0.35
+    background_distance: float = 0.5
+    min_blob_area: float = 0.25
+    max_color_error: float = 0.15
+    line_width: float = 0.0185
+    line_margin: float = 0.04
+    line_samples: int = 48
+    line_extension: float = 0.25
+    disc_radius: float = 2.0
+    ring_radius: float = 2.5
+    min_confidence: float = 0.25
+    max_unsure_frames: float = 0.1
+    max_interval_error: float = 0.25
+
+
+DEFAULT_SETTINGS = PredictionSettings()
