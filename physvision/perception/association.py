@@ -101,7 +101,7 @@ class TrackletBuilder:
     """Builds tracklets frame by frame, by greedy assignment of the cheapest pairs."""
 
     def __init__(self, max_step: float, settings: AssociationSettings = DEFAULT_SETTINGS.association) -> None:
-        """Start without tracklets.
+        """Start with an empty set of tracklets.
 
         Args:
             max_step: Largest distance between the first two blobs of a tracklet, px.

@@ -91,7 +91,7 @@ class Background:
         settings: BackgroundSettings = DEFAULT_SETTINGS.background,
         jitter: JitterSettings = DEFAULT_SETTINGS.jitter,
     ) -> None:
-        """Estimate the background.
+        """Estimate the background from sampled frames.
 
         Args:
             samples: Frames spread over the whole clip.

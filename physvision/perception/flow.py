@@ -69,7 +69,7 @@ class PyramidFlow(nn.Module):
     """
 
     def __init__(self, levels: int = 4, width: int = 16) -> None:
-        """Build the network.
+        """Build the network, with zero output.
 
         Args:
             levels: Number of levels, each with half the resolution of the next finer one.

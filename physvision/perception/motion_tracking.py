@@ -68,7 +68,7 @@ def find_tracks(
         tracklets = filter_tracklets(tracklets, object, analysis.frames.name)
         objects = objects or 1
     tracklets, notes = select_tracklets(
-        tracklets, len(analysis.survey.times), objects, analysis.frames.name, min_objects, settings.selection
+        tracklets, len(analysis.background_survey.times), objects, analysis.frames.name, min_objects, settings.selection
     )
     targets = [Target.from_tracklet(tracklet, settings.refinement) for tracklet in tracklets]
     targets, detections = merge_targets(targets, analysis.localize(targets), settings.track)
@@ -104,7 +104,7 @@ class _Analysis:
         settings: Tuning numbers of perception.
         shrink: Integer factor by which frames are shrunk.
         corner: Upper left corner of the analyzed part, px of the whole image.
-        survey: Times and changes of all frames.
+        background_survey: Times and changes of all frames.
         background: Background of the clip.
         alignments: Alignment of each frame.
     """
@@ -112,14 +112,14 @@ class _Analysis:
     def __init__(self, frames: FrameSource, settings: PerceptionSettings) -> None:
         self.frames, self.settings = frames, settings
         self.shrink, self.corner = frames.image_transform()
-        self.survey = survey_background(frames, settings.background)
-        self.background = Background(self.survey.samples, settings.background, settings.jitter)
+        self.background_survey = survey_background(frames, settings.background)
+        self.background = Background(self.background_survey.samples, settings.background, settings.jitter)
         self.alignments: list[Alignment] = []
 
     def build_tracklets(self) -> list[Tracklet]:
         """Align all frames, and associate their blobs; repeated frames are skipped."""
-        background, association, repeats = self.background, self.settings.association, self.survey.repeats
-        builder = TrackletBuilder(0.3 * max(self.survey.samples.shape[1:3]), association)
+        background, association, repeats = self.background, self.settings.association, self.background_survey.repeats
+        builder = TrackletBuilder(0.3 * max(self.background_survey.samples.shape[1:3]), association)
         for number, (time, frame) in enumerate(self.frames):
             previous = self.alignments[-1] if self.alignments else None
             self.alignments.append(background.estimate_alignment(frame, previous))
@@ -170,7 +170,7 @@ class _Analysis:
         notes = []
         if self.background.has_jitter:
             notes.append(f"The camera shakes by {self.background.jitter_std:.1f} pixels; this is compensated.")
-        steps = np.diff(self.survey.times)
+        steps = np.diff(self.background_survey.times)
         dropped = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
         if dropped:
             notes.append(f"{dropped} frames are dropped according to the timestamps of the file.")
@@ -178,11 +178,11 @@ class _Analysis:
 
     def make_track(self, candidate: _Candidate, index: int, notes: tuple[str, ...]) -> Track:
         """Assemble the track of a target, in pixels of the whole image."""
-        settings, detections, times = self.settings.track, candidate.detections, self.survey.times
+        settings, detections, times = self.settings.track, candidate.detections, self.background_survey.times
         weak = np.array([detection is not None and detection.weak for detection in detections])
         areas, complete = _areas(detections), _complete(detections, settings)
         image_positions = np.array([[np.nan] * 2 if item is None else item.position for item in detections])
-        complete &= ~_repeats(image_positions, complete, self.survey.changes)
+        complete &= ~_repeats(image_positions, complete, self.background_survey.changes)
         observed = complete | (weak & (np.convolve(complete, [1, 1, 1], "same") > 0))
         positions = image_positions * self.shrink + self.corner
         frames = np.arange(len(detections))

@@ -209,12 +209,7 @@ def _is_closer(patch: _Patch, position: np.ndarray, size: float, rival: np.ndarr
 
 
 def _select_part(
-    mask: np.ndarray,
-    patch: _Patch,
-    position: np.ndarray,
-    radius: float,
-    target: Target,
-    settings: PerceptionSettings,
+    mask: np.ndarray, patch: _Patch, position: np.ndarray, radius: float, target: Target, settings: PerceptionSettings
 ) -> np.ndarray | None:
     """Select the part of the mask that is close to the predicted position and has about the target's size."""
     # An object of several colors has rings and slits where one of them resembles the background.

@@ -35,7 +35,7 @@ class Predictor:
     def __init__(
         self, model: PredictiveAutoencoder, *, horizon: float = 1.0, device: str = "auto", batch: int = 32
     ) -> None:
-        """Prepare a model.
+        """Prepare a model for prediction.
 
         Args:
             model: Autoencoder with a `scene`.

@@ -78,7 +78,7 @@ class Canvas:
     def draw(
         self, panels: Sequence[Panel | str], time: float, value: float = float("nan")
     ) -> UInt8[np.ndarray, "rows columns 3"]:
-        """Draw one frame.
+        """Draw one frame of the video.
 
         Args:
             panels: Panel, or a short text, for each title.

@@ -19,7 +19,7 @@ class Page:
     """
 
     def __init__(self, title: str, introduction: str = "", notes: Sequence[str] = ()) -> None:
-        """Start a page.
+        """Start a page with its headline.
 
         Args:
             title: Headline of the page.

@@ -32,7 +32,7 @@ class StateTables:
         coordinates: Mapping[str, str],
         arrays: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        """Start the tables.
+        """Start the tables in hidden files.
 
         Args:
             folder: Existing folder.

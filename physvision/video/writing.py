@@ -119,7 +119,7 @@ class VideoWriter:
         self.abort() if error is not None else self.close()
 
     def add(self, frame: np.ndarray | Tensor, time: int | float | None = None) -> None:
-        """Add one frame.
+        """Add one frame to the file.
 
         Args:
             frame: Frame (height, width), or with one or three channels last or first; uint8 levels of 0 to 255, or
