@@ -16,9 +16,9 @@ from physvision.perception.association import Tracklet, TrackletBuilder
 from physvision.perception.background import Alignment, Background, survey_background
 from physvision.perception.blobs import detect_blobs
 from physvision.perception.frame_source import Box, FrameSource
-from physvision.perception.hand_occlusion import is_static_before, required_frames, track_back
+from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.merging import merge_targets
-from physvision.perception.refinement import Detection, Target, detect_target, unwrap_orientation
+from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
 from physvision.perception.timestamps import repair_timestamps
 from physvision.perception.track import Track, estimate_noise
@@ -133,36 +133,31 @@ class _Analysis:
 
     def localize(self, targets: list[Target]) -> list[_Detections]:
         """Localize all targets in all frames."""
-        background = self.background
+        localizer = Localizer(self.background.image, self.background.threshold, self.settings)
         detections: list[_Detections] = [[] for _ in targets]
         for number, (_, frame) in enumerate(self.frames):
-            aligned = background.align(frame, self.alignments[number])
+            aligned = self.background.align(frame, self.alignments[number])
             for target, track in zip(targets, detections, strict=True):
                 rivals = [rival for rival in targets if rival is not target and rival.spans(number)]
-                track.append(
-                    detect_target(
-                        aligned, background.image, background.threshold, target, number, rivals, self.settings
-                    )
-                )
+                track.append(localizer.detect(aligned, number, target, rivals))
         return detections
 
     def track_into_hands(self, detections: list[_Detections]) -> tuple[list[_Detections], list[bool]]:
         """Track objects back into the hand; also return which of them appear from a static scene."""
-        background, hand = self.background, self.settings.hand
-        ranges = [required_frames(track, hand) for track in detections]
+        tracker = HandTracker(self.background.image, self.background.threshold, self.settings.hand)
+        ranges = [tracker.required_frames(track) for track in detections]
         required = {number for numbers in ranges for number in numbers}
         frames: dict[int, np.ndarray] = {}
         for number, (_, frame) in enumerate(self.frames):
             if number > max(required, default=-1):
                 break
             if number in required:
-                frames[number] = background.align(frame, self.alignments[number])
+                frames[number] = self.background.align(frame, self.alignments[number])
         extended, static = [], []
         for numbers, track in zip(ranges, detections, strict=True):
-            scene = {number: frames[number] for number in numbers}, background.image, background.threshold
-            track = track_back(*scene, track, hand) if scene[0] else track
-            extended.append(track)
-            static.append(is_static_before(*scene, track, hand))
+            scene = {number: frames[number] for number in numbers}
+            extended.append(tracker.track_back(scene, track))
+            static.append(tracker.is_static_before(scene, extended[-1]))
         return extended, static
 
     def notes(self) -> list[str]:

@@ -7,6 +7,7 @@ fully whatever their color, and neither blur nor noise biases the centroid.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -103,93 +104,156 @@ class _Patch(NamedTuple):
     inner_sides: tuple[bool, bool, bool, bool]  # left, top, right, bottom: not on the image's border
 
 
-def detect_target(
-    frame: np.ndarray,
-    background: np.ndarray,
-    threshold: np.ndarray,
-    target: Target,
-    number: int,
-    others: list[Target],
-    settings: PerceptionSettings = DEFAULT_SETTINGS,
-) -> Detection | None:
-    """Localize a target in an aligned frame; None where it is not visible, or not completely.
+@dataclass(frozen=True)
+class Localizer:
+    """Localizes targets in aligned frames of one scene.
 
-    Args:
-        frame: Aligned frame, levels.
+    Attributes:
         background: Background image, levels.
         threshold: Change above which a pixel is foreground, levels.
-        target: Target to localize.
-        number: Frame number.
-        others: Targets that pixels may belong to instead.
         settings: Tuning numbers of perception.
     """
-    position, radius = target.predict_position(number), target.search_radius(number)
-    half_side = target.size * 1.2 + radius + settings.refinement.margin + 2
-    patch = _cut_patch(frame, background, threshold, position, half_side, settings.background.noise_factor)
-    if patch is None:
-        return None
-    change = np.linalg.norm(patch.image - patch.background, axis=-1)
-    contrast = np.linalg.norm(target.color - patch.background, axis=-1)
-    contrast = np.maximum(contrast, 6 * patch.noise)
-    shadow = _shadow_mask(patch.image, patch.background, target.color)
-    coverage = cv2.GaussianBlur(np.where(shadow, 0.0, change / contrast), (0, 0), 0.6)
-    mask = (coverage > np.maximum(0.45, 3 * patch.noise / contrast)).astype(np.uint8)
-    for rival in others:
-        mask &= _is_closer(patch, position, target.size, rival.predict_position(number), rival.size)
-    part = _select_part(mask, patch, position, radius, target, settings)
-    if part is None:
-        if not target.is_gap(number):
+
+    background: Float[np.ndarray, "height width 3"]
+    threshold: Float[np.ndarray, "height width"]
+    settings: PerceptionSettings = DEFAULT_SETTINGS
+
+    def detect(self, frame: np.ndarray, number: int, target: Target, rivals: Sequence[Target] = ()) -> Detection | None:
+        """Localize a target in a frame; None where it is not visible, or not completely.
+
+        Args:
+            frame: Aligned frame, levels.
+            number: Frame number.
+            target: Target to localize.
+            rivals: Targets that pixels may belong to instead.
+        """
+        position, radius = target.predict_position(number), target.search_radius(number)
+        patch = self._cut_patch(frame, position, target.size * 1.2 + radius + self.settings.refinement.margin + 2)
+        if patch is None:
             return None
-        distance = np.hypot(patch.columns - position[0], patch.rows - position[1])
-        return _weak_detection(np.where(distance < target.size, change / patch.noise, 0.0), patch, target)
-    # Attached structures, such as a string, do not count as the object's edge.
-    attached = mask & (1 - part)
-    coverage = np.where(attached > 0, 0.0, _edge_coverage(patch, part, coverage, shadow, settings.refinement))
-    left, top, right, bottom = patch.inner_sides
-    touches_border = (
-        (not left and part[:, 0].any())
-        or (not top and part[0].any())
-        or (not right and part[:, -1].any())
-        or (not bottom and part[-1].any())
-    )
-    return None if touches_border else _measure(part, coverage, patch, patch.noise / contrast, settings)
+        change = np.linalg.norm(patch.image - patch.background, axis=-1)
+        contrast = np.maximum(np.linalg.norm(target.color - patch.background, axis=-1), 6 * patch.noise)
+        shadow = _shadow_mask(patch.image, patch.background, target.color)
+        coverage = cv2.GaussianBlur(np.where(shadow, 0.0, change / contrast), (0, 0), 0.6)
+        mask = (coverage > np.maximum(0.45, 3 * patch.noise / contrast)).astype(np.uint8)
+        for rival in rivals:
+            mask &= _is_closer(patch, position, target.size, rival.predict_position(number), rival.size)
+        part = self._select_part(mask, patch, position, radius, target.size)
+        if part is None:
+            if not target.is_gap(number):
+                return None
+            distance = np.hypot(patch.columns - position[0], patch.rows - position[1])
+            return self._detect_trace(np.where(distance < target.size, change / patch.noise, 0.0), patch, target.size)
+        # Attached structures, such as a string, do not count as the object's edge.
+        attached = mask & (1 - part)
+        coverage = np.where(attached > 0, 0.0, self._edge_coverage(patch, part, coverage, shadow))
+        sides = (part[:, 0], part[0], part[:, -1], part[-1])
+        touches_border = any(not inner and side.any() for inner, side in zip(patch.inner_sides, sides, strict=True))
+        return None if touches_border else self._measure(part, coverage, patch, patch.noise / contrast)
 
+    def _cut_patch(self, frame: np.ndarray, center: Float[np.ndarray, "2"], half_side: float) -> _Patch | None:
+        height, width = frame.shape[:2]
+        left, top = np.floor(center - half_side).astype(int).clip(0)
+        right, bottom = np.ceil(center + half_side).astype(int).clip(0)
+        right, bottom = min(right, width), min(bottom, height)
+        patch = slice(top, bottom), slice(left, right)
+        if frame[patch].size == 0:
+            return None
+        columns, rows = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
+        noise = self.threshold[patch] / self.settings.background.noise_factor
+        inner_sides = (left > 0, top > 0, right < width, bottom < height)
+        return _Patch(frame[patch], self.background[patch], noise, columns, rows, inner_sides)
 
-def _cut_patch(
-    frame: np.ndarray,
-    background: np.ndarray,
-    threshold: np.ndarray,
-    center: Float[np.ndarray, "2"],
-    half_side: float,
-    noise_factor: float,
-) -> _Patch | None:
-    height, width = frame.shape[:2]
-    left, top = np.floor(center - half_side).astype(int).clip(0)
-    right, bottom = np.ceil(center + half_side).astype(int).clip(0)
-    right, bottom = min(right, width), min(bottom, height)
-    patch = slice(top, bottom), slice(left, right)
-    if frame[patch].size == 0:
-        return None
-    columns, rows = np.meshgrid(np.arange(left, right) + 0.5, np.arange(top, bottom) + 0.5)
-    inner_sides = (left > 0, top > 0, right < width, bottom < height)
-    return _Patch(frame[patch], background[patch], threshold[patch] / noise_factor, columns, rows, inner_sides)
+    def _detect_trace(self, trace: np.ndarray, patch: _Patch, size: float) -> Detection | None:
+        """Localize a target that is barely visible, next to what hides it; None if there is no trace.
 
+        Args:
+            trace: Change of each pixel in standard deviations of the noise, zero far from the predicted position.
+            patch: Part of the frame around the target.
+            size: Diameter of the target, px.
+        """
+        trace = cv2.GaussianBlur(trace, (0, 0), 0.8)
+        weights = np.where(trace > 0.5 * trace.max(), trace, 0.0)
+        if trace.max() < self.settings.refinement.min_trace * np.sqrt(3):  # the norm over three channels
+            return None
+        total = float(weights.sum())
+        position = np.array([float((weights * patch.columns).sum()), float((weights * patch.rows).sum())]) / total
+        return Detection(position, 0.0, 0.0, 1.0, 0.35 * size, weak=True)
 
-def _weak_detection(trace: np.ndarray, patch: _Patch, target: Target) -> Detection | None:
-    """Localize a target that is barely visible, next to what hides it; None if there is no trace.
+    def _select_part(
+        self, mask: np.ndarray, patch: _Patch, position: np.ndarray, radius: float, size: float
+    ) -> np.ndarray | None:
+        """Select the part of the mask within `radius` of the predicted position that has about the target's size."""
+        # An object of several colors has rings and slits where one of them resembles the background.
+        side = 2 * int(self.settings.refinement.max_slit * size / 2) + 1
+        disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
+        count, labels = cv2.connectedComponents(cv2.morphologyEx(mask, cv2.MORPH_CLOSE, disc), connectivity=8)
+        selected, min_cost = None, np.inf
+        for label in range(1, count):
+            component = _fill_holes((labels == label).astype(np.uint8))
+            for part in thick_parts(component, self.settings.association.core_depth):
+                part_size = 2 * np.sqrt(float(part.sum()) / np.pi)
+                offset = patch.columns[part > 0].mean() - position[0], patch.rows[part > 0].mean() - position[1]
+                distance, size_change = np.hypot(*offset), abs(np.log(part_size / size))
+                cost = distance / radius + 2 * size_change
+                if distance < radius and size_change < 0.7 and cost < min_cost:
+                    selected, min_cost = part, cost
+        return selected
 
-    Args:
-        trace: Change of each pixel in standard deviations of the noise, zero far from the predicted position.
-        patch: Part of the frame around the target.
-        target: Target to localize.
-    """
-    trace = cv2.GaussianBlur(trace, (0, 0), 0.8)
-    weights = np.where(trace > 0.5 * trace.max(), trace, 0.0)
-    if trace.max() < target.settings.min_trace * np.sqrt(3):  # the norm over three channels
-        return None
-    total = float(weights.sum())
-    position = np.array([float((weights * patch.columns).sum()), float((weights * patch.rows).sum())]) / total
-    return Detection(position, 0.0, 0.0, 1.0, 0.35 * target.size, weak=True)
+    def _measure(self, part: np.ndarray, coverage: np.ndarray, patch: _Patch, noise: np.ndarray) -> Detection:
+        """Measure centroid, area and axes of a part by the coverage of its pixels, with its standard deviation."""
+        filled = _fill_holes(part)
+        inner = cv2.erode(filled, np.ones((3, 3), np.uint8))
+        edge = (self._dilate(filled) > 0) & (inner == 0)
+        weights = np.where(inner > 0, 1.0, np.where(edge, np.clip(coverage, 0, 1), 0.0))
+        weights[weights < 0.08] = 0.0
+        weights = self._remove_stubs(weights, filled)
+        area = float(weights.sum())
+        x, y = float((weights * patch.columns).sum() / area), float((weights * patch.rows).sum() / area)
+        dx, dy = patch.columns - x, patch.rows - y
+        xx, yy, xy = ((weights * product).sum() / area for product in (dx * dx, dy * dy, dx * dy))
+        spread = np.hypot(xx - yy, 2 * xy)
+        long, short = (xx + yy + spread) / 2, max((xx + yy - spread) / 2, 1e-3)
+        # Only weights that follow the image are noisy; blur and codec correlate neighbors.
+        sigma = float(np.sqrt(((edge * noise * dx) ** 2).sum() + ((edge * noise * dy) ** 2).sum()) / area)
+        angle = float(np.arctan2(2 * xy, xx - yy) / 2)
+        return Detection(np.array([x, y]), area, angle, float(np.sqrt(long / short)), sigma)
+
+    def _dilate(self, mask: np.ndarray) -> np.ndarray:
+        return cv2.dilate(mask, np.ones((2 * self.settings.refinement.margin + 1,) * 2, np.uint8))
+
+    def _remove_stubs(self, weights: np.ndarray, filled: np.ndarray) -> np.ndarray:
+        """Remove the beginnings of strings, by a morphological opening with a disc of half the object's radius."""
+        radius = self.settings.association.core_depth * float(_distance_to_edge(filled).max())
+        blurred = cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7)
+        covered = (blurred > self.settings.refinement.stub_weight).astype(np.uint8)
+        eroded = _distance_to_edge(covered) > radius
+        if not eroded.any():
+            return weights
+        distance = cv2.distanceTransform((~eroded).astype(np.uint8), cv2.DIST_L2, 5)
+        return np.where((covered > 0) & (distance > radius + 1), 0.0, weights)
+
+    def _edge_coverage(self, patch: _Patch, part: np.ndarray, coverage: np.ndarray, shadow: np.ndarray) -> np.ndarray:
+        """Refine the coverage of edge pixels by the brightness just inside the object.
+
+        Codecs keep brightness for every pixel but color for every fourth, so brightness alone is used where its
+        contrast suffices. An object of several colors has that of its nearest part; where its shadow lies next to it,
+        the background at the edge is darker, too.
+        """
+        filled = _fill_holes(part)
+        inner = cv2.erode(filled, np.ones((3, 3), np.uint8)).astype(np.float32)
+        if inner.sum() < 5:
+            return coverage
+        luma = np.asarray(patch.image.astype(np.float32) @ _LUMA, np.float32)
+        background = np.asarray(patch.background @ _LUMA, np.float32)
+        ratio = np.where(shadow, np.clip((luma + 3) / (background + 3), 0, 1), 1.0).astype(np.float32)
+        outside = 1 - self._dilate(filled).astype(np.float32)
+        shading, weight = _masked_blur(ratio, outside)
+        background = background * np.where(weight > 1e-3, shading, 1.0)
+        object_luma, weight = _masked_blur(luma, inner)
+        contrast = object_luma - background
+        reliable = (np.abs(contrast) > self.settings.refinement.min_luma_contrast) & (weight > 1e-3)
+        return np.where(reliable, (luma - background) / np.where(reliable, contrast, 1.0), coverage)
 
 
 def _shadow_mask(image: np.ndarray, background: np.ndarray, color: np.ndarray) -> np.ndarray:
@@ -208,107 +272,16 @@ def _is_closer(patch: _Patch, position: np.ndarray, size: float, rival: np.ndarr
     return (distance <= rival_distance).astype(np.uint8)
 
 
-def _select_part(
-    mask: np.ndarray, patch: _Patch, position: np.ndarray, radius: float, target: Target, settings: PerceptionSettings
-) -> np.ndarray | None:
-    """Select the part of the mask that is close to the predicted position and has about the target's size."""
-    # An object of several colors has rings and slits where one of them resembles the background.
-    side = 2 * int(settings.refinement.max_slit * target.size / 2) + 1
-    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))
-    count, labels = cv2.connectedComponents(cv2.morphologyEx(mask, cv2.MORPH_CLOSE, disc), connectivity=8)
-    selected, min_cost = None, np.inf
-    for label in range(1, count):
-        component = _fill_holes((labels == label).astype(np.uint8))
-        for part in thick_parts(component, settings.association.core_depth):
-            size = 2 * np.sqrt(float(part.sum()) / np.pi)
-            offset = patch.columns[part > 0].mean() - position[0], patch.rows[part > 0].mean() - position[1]
-            distance, size_change = np.hypot(*offset), abs(np.log(size / target.size))
-            cost = distance / radius + 2 * size_change
-            if distance < radius and size_change < 0.7 and cost < min_cost:
-                selected, min_cost = part, cost
-    return selected
-
-
-def _measure(
-    part: np.ndarray, coverage: np.ndarray, patch: _Patch, noise: np.ndarray, settings: PerceptionSettings
-) -> Detection:
-    """Measure centroid, area and axes of a part by the coverage of its pixels.
-
-    Args:
-        part: Mask of the object.
-        coverage: Fraction of each pixel that the object covers.
-        patch: Part of the frame around the target.
-        noise: Standard deviation of the coverage.
-        settings: Tuning numbers of perception.
-    """
-    filled = _fill_holes(part)
-    inner = cv2.erode(filled, np.ones((3, 3), np.uint8))
-    outer = cv2.dilate(filled, np.ones((2 * settings.refinement.margin + 1,) * 2, np.uint8))
-    edge = (outer > 0) & (inner == 0)
-    weights = np.where(inner > 0, 1.0, np.where(edge, np.clip(coverage, 0, 1), 0.0))
-    weights[weights < 0.08] = 0.0
-    weights = _remove_stubs(weights, filled, settings)
-    area = float(weights.sum())
-    x, y = float((weights * patch.columns).sum() / area), float((weights * patch.rows).sum() / area)
-    dx, dy = patch.columns - x, patch.rows - y
-    xx, yy, xy = ((weights * product).sum() / area for product in (dx * dx, dy * dy, dx * dy))
-    spread = np.hypot(xx - yy, 2 * xy)
-    long, short = (xx + yy + spread) / 2, max((xx + yy - spread) / 2, 1e-3)
-    # Only weights that follow the image are noisy; blur and codec correlate neighbors.
-    sigma = float(np.sqrt(((edge * noise * dx) ** 2).sum() + ((edge * noise * dy) ** 2).sum()) / area)
-    angle = float(np.arctan2(2 * xy, xx - yy) / 2)
-    return Detection(np.array([x, y]), area, angle, float(np.sqrt(long / short)), sigma)
-
-
-def _remove_stubs(weights: np.ndarray, filled: np.ndarray, settings: PerceptionSettings) -> np.ndarray:
-    """Remove the beginnings of strings, by a morphological opening with a disc of half the object's radius."""
-    radius = settings.association.core_depth * float(_distance_to_edge(filled).max())
-    blurred = cv2.GaussianBlur(weights.astype(np.float32), (0, 0), 0.7)
-    covered = (blurred > settings.refinement.stub_weight).astype(np.uint8)
-    eroded = _distance_to_edge(covered) > radius
-    if not eroded.any():
-        return weights
-    distance = cv2.distanceTransform((~eroded).astype(np.uint8), cv2.DIST_L2, 5)
-    return np.where((covered > 0) & (distance > radius + 1), 0.0, weights)
+def _masked_blur(values: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Blur the values within a mask, normalized by the blurred mask, which is returned, too."""
+    weight = cv2.GaussianBlur(mask, (0, 0), 2.0)
+    return cv2.GaussianBlur(mask * values, (0, 0), 2.0) / np.maximum(weight, 1e-6), weight
 
 
 def _distance_to_edge(mask: np.ndarray) -> np.ndarray:
     """Distance of each pixel of a mask from its edge, px; the border of the patch is an edge."""
     padded = cv2.copyMakeBorder(mask, 1, 1, 1, 1, cv2.BORDER_CONSTANT)
     return cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
-
-
-def _edge_coverage(
-    patch: _Patch, part: np.ndarray, coverage: np.ndarray, shadow: np.ndarray, settings: RefinementSettings
-) -> np.ndarray:
-    """Refine the coverage of edge pixels by the brightness just inside the object.
-
-    Codecs keep brightness for every pixel but color for every fourth, so brightness alone is used where its contrast
-    suffices. An object of several colors has that of its nearest part; where its shadow lies next to it, the
-    background at the edge is darker, too.
-    """
-    filled = _fill_holes(part)
-    inner = cv2.erode(filled, np.ones((3, 3), np.uint8)).astype(np.float32)
-    if inner.sum() < 5:
-        return coverage
-    luma = np.asarray(patch.image.astype(np.float32) @ _LUMA, np.float32)
-    background = np.asarray(patch.background @ _LUMA, np.float32)
-    background = background * _shadow_ratio(luma, background, shadow, filled, settings)
-    weight = cv2.GaussianBlur(inner, (0, 0), 2.0)
-    object_luma = cv2.GaussianBlur(inner * luma, (0, 0), 2.0) / np.maximum(weight, 1e-6)
-    contrast = object_luma - background
-    reliable = (np.abs(contrast) > settings.min_luma_contrast) & (weight > 1e-3)
-    return np.where(reliable, (luma - background) / np.where(reliable, contrast, 1.0), coverage)
-
-
-def _shadow_ratio(
-    luma: np.ndarray, background: np.ndarray, shadow: np.ndarray, filled: np.ndarray, settings: RefinementSettings
-) -> np.ndarray:
-    """Extrapolate the darkening of the background by shadows from the pixels outside the object."""
-    outside = 1 - cv2.dilate(filled, np.ones((2 * settings.margin + 1,) * 2, np.uint8)).astype(np.float32)
-    ratio = np.where(shadow, np.clip((luma + 3) / (background + 3), 0, 1), 1.0).astype(np.float32)
-    weight = cv2.GaussianBlur(outside, (0, 0), 2.0)
-    return np.where(weight > 1e-3, cv2.GaussianBlur(outside * ratio, (0, 0), 2.0) / np.maximum(weight, 1e-6), 1.0)
 
 
 def _fill_holes(part: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -16,140 +17,125 @@ Outline = Float[np.ndarray, "frames points 2"]
 PerObject = Float[np.ndarray, "frames objects"]
 
 
-def line_colors(
-    objects: Sequence[SceneObject],
-    frames: Frames,
-    outlines: Sequence[Outline],
-    settings: PredictionSettings = DEFAULT_SETTINGS,
-) -> list[np.ndarray]:
-    """Scale the objects' colors to the brightness in the middle of their lines, since blur dims thin lines."""
-    colors, margin = object_levels(objects, frames.shape[-1]), settings.line_samples // 4
-    gains = [
-        np.median(_sample(frames, _line_points(outline, settings)[:, margin:-margin]) @ color) / (color @ color)
-        for outline, color in zip(outlines, colors, strict=True)
-    ]
-    return [np.clip(np.median(gains), 0.7, 1.1) * color for color in colors]
+@dataclass(frozen=True)
+class AppearanceCheck:
+    """Comparison of frames with the objects that are rendered from their states.
 
+    Attributes:
+        objects: Objects with a color.
+        frames: Frames from 0 to 1.
+        outlines: Points of each object in the image, px.
+        settings: Tolerances of colors and distances.
+    """
 
-def color_match_along_lines(
-    colors: Sequence[np.ndarray],
-    frames: Frames,
-    outlines: Sequence[Outline],
-    settings: PredictionSettings = DEFAULT_SETTINGS,
-) -> PerObject:
-    """Fraction of each object's line where the image has its color, or that of an object at the same position."""
-    width = settings.line_width * max(frames.shape[1:3])
-    fractions = []
-    for outline in outlines:
-        points = _line_points(outline, settings)
-        pixels = _sample(frames, points)
-        matches = [
-            (_distance_to_line(points, crossing) < width) & (np.abs(pixels - color).mean(-1) < settings.max_color_error)
-            for crossing, color in zip(outlines, colors, strict=True)
+    objects: Sequence[SceneObject]
+    frames: Frames
+    outlines: Sequence[Outline]
+    settings: PredictionSettings = DEFAULT_SETTINGS
+
+    def line_colors(self) -> list[np.ndarray]:
+        """Scale the objects' colors to the brightness in the middle of their lines, since blur dims thin lines."""
+        colors, margin = self._object_colors(), self.settings.line_samples // 4
+        gains = [
+            np.median(_sample(self.frames, self._line_points(outline)[:, margin:-margin]) @ color) / (color @ color)
+            for outline, color in zip(self.outlines, colors, strict=True)
         ]
-        fractions.append(np.any(matches, 0).mean(1))
-    return np.stack(fractions, 1)
+        return [np.clip(np.median(gains), 0.7, 1.1) * color for color in colors]
 
+    def color_match_along_lines(self, colors: Sequence[np.ndarray]) -> PerObject:
+        """Fraction of each line where the image has its color, or that of an object at the same position."""
+        width = self.settings.line_width * max(self.frames.shape[1:3])
+        fractions = []
+        for outline in self.outlines:
+            points = self._line_points(outline)
+            pixels = _sample(self.frames, points)
+            matches = [
+                (_distance_to_line(points, crossing) < width) & self._matches(pixels, color)
+                for crossing, color in zip(self.outlines, colors, strict=True)
+            ]
+            fractions.append(np.any(matches, 0).mean(1))
+        return np.stack(fractions, 1)
 
-def line_ends(
-    colors: Sequence[np.ndarray],
-    frames: Frames,
-    outlines: Sequence[Outline],
-    settings: PredictionSettings = DEFAULT_SETTINGS,
-) -> PerObject:
-    """End of the color of each object's last line, relative to the line's length; NaN where it is not visible."""
-    ends = []
-    step = 0.5 / settings.line_samples
-    steps = np.arange(0.5, 1 + settings.line_extension, step)
-    for outline, color in zip(outlines, colors, strict=True):
-        points = outline[:, -2:-1] + (outline[:, -1:] - outline[:, -2:-1]) * steps[:, None]
-        matches = np.abs(_sample(frames, points) - color).mean(-1) < settings.max_color_error
-        count = np.where(matches.all(1), len(steps), (~matches).argmax(1)) - 0.5
-        ends.append(np.where(matches[:, 0], 0.5 + count * 0.5 / settings.line_samples, np.nan))
-    return np.stack(ends, 1)
+    def line_ends(self, colors: Sequence[np.ndarray]) -> PerObject:
+        """End of the color of each object's last line, relative to the line's length; NaN where it is not visible."""
+        ends, samples = [], self.settings.line_samples
+        steps = np.arange(0.5, 1 + self.settings.line_extension, 0.5 / samples)
+        for outline, color in zip(self.outlines, colors, strict=True):
+            points = outline[:, -2:-1] + (outline[:, -1:] - outline[:, -2:-1]) * steps[:, None]
+            matches = self._matches(_sample(self.frames, points), color)
+            count = np.where(matches.all(1), len(steps), (~matches).argmax(1)) - 0.5
+            ends.append(np.where(matches[:, 0], 0.5 + count * 0.5 / samples, np.nan))
+        return np.stack(ends, 1)
 
+    def surplus_foreground(self) -> Float[np.ndarray, " frames"]:
+        """Fraction of the foreground that belongs to none of the objects' lines."""
+        height, width = self.frames.shape[1:3]
+        foreground = ~self._matches(self.frames, np.median(self.frames, (1, 2), keepdims=True))
+        line_width, fractions = round(2 * self.settings.line_margin * max(height, width)), []
+        for index, mask in enumerate(foreground):
+            canvas = np.zeros((height, width), np.uint8)
+            for outline in self.outlines:
+                line = np.rint(outline[index] * 16 - 8).astype(np.int32)
+                cv2.polylines(canvas, [line], False, 1, line_width, cv2.LINE_8, 4)
+            fractions.append(float((mask & (canvas == 0)).sum() / max(1, mask.sum())))
+        return np.array(fractions)
 
-def surplus_foreground(
-    frames: Frames, outlines: Sequence[Outline], settings: PredictionSettings = DEFAULT_SETTINGS
-) -> Float[np.ndarray, " frames"]:
-    """Fraction of the foreground that belongs to none of the objects' lines."""
-    height, width = frames.shape[1:3]
-    background = np.median(frames, (1, 2), keepdims=True)
-    foreground = np.abs(frames - background).mean(-1) > settings.max_color_error
-    fractions = []
-    for index, mask in enumerate(foreground):
-        canvas = np.zeros((height, width), np.uint8)
-        for outline in outlines:
-            line = np.rint(outline[index] * 16 - 8).astype(np.int32)
-            line_width = round(2 * settings.line_margin * max(height, width))
-            cv2.polylines(canvas, [line], False, 1, line_width, cv2.LINE_8, 4)
-        fractions.append(float((mask & (canvas == 0)).sum() / max(1, mask.sum())))
-    return np.array(fractions)
+    def disc_sizes(self) -> PerObject:
+        """Radius of each disc by the area of its color, relative to the scene's.
 
+        NaN where another disc or the border of the image is too close.
+        """
+        background = np.median(self.frames, (1, 2))
+        height, width = self.frames.shape[1:3]
+        centers = np.stack([outline[:, 0] for outline in self.outlines], 1)
+        sizes = np.full(centers.shape[:2], np.nan)
+        for item, color in enumerate(self._object_colors()):
+            radius = self.objects[item].radius or 1.0
+            margin = self.settings.ring_radius * radius
+            distance = np.linalg.norm(centers - centers[:, item : item + 1], axis=-1)
+            distance[:, item] = np.inf
+            inside = (centers[:, item] > margin) & (centers[:, item] < [width - margin, height - margin])
+            for index in np.flatnonzero(inside.all(1) & (distance.min(1) > margin + radius)):
+                x, y = centers[index, item]
+                rows, columns = np.ogrid[int(y - margin) : int(y + margin) + 1, int(x - margin) : int(x + margin) + 1]
+                radial = np.hypot(columns + 0.5 - x, rows + 0.5 - y) / radius
+                contrast = np.linalg.norm(color - background[index])
+                error = np.linalg.norm(self.frames[index, rows, columns] - color, axis=-1)
+                coverage = np.clip(1 - error / contrast, 0, 1)
+                disc = radial < self.settings.disc_radius
+                offset = coverage[(radial > self.settings.disc_radius) & (radial < self.settings.ring_radius)].mean()
+                area = ((coverage - offset) / max(1 - offset, 1e-3))[disc].sum()
+                sizes[index, item] = np.sqrt(max(area, 0.0) / np.pi) / radius
+        return sizes
 
-def disc_sizes(
-    objects: Sequence[SceneObject],
-    frames: Frames,
-    outlines: Sequence[Outline],
-    settings: PredictionSettings = DEFAULT_SETTINGS,
-) -> PerObject:
-    """Radius of each disc by the area of its color, relative to the scene's.
+    def cut_off(self) -> PerObject:
+        """Flag the discs that the border of the image cuts off, by the length of the border that has their color.
 
-    NaN where another disc or the border of the image is too close.
-    """
-    colors = object_levels(objects, frames.shape[-1])
-    background = np.median(frames, (1, 2))
-    height, width = frames.shape[1:3]
-    centers = np.stack([outline[:, 0] for outline in outlines], 1)
-    sizes = np.full(centers.shape[:2], np.nan)
-    for item, color in enumerate(colors):
-        radius = objects[item].radius or 1.0
-        margin = settings.ring_radius * radius
-        distance = np.linalg.norm(centers - centers[:, item : item + 1], axis=-1)
-        distance[:, item] = np.inf
-        inside = (centers[:, item] > margin) & (centers[:, item] < [width - margin, height - margin])
-        for index in np.flatnonzero(inside.all(1) & (distance.min(1) > margin + radius)):
-            x, y = centers[index, item]
-            rows, columns = np.ogrid[int(y - margin) : int(y + margin) + 1, int(x - margin) : int(x + margin) + 1]
-            ring_distance = np.hypot(columns + 0.5 - x, rows + 0.5 - y) / radius
-            contrast = np.linalg.norm(color - background[index])
-            color_error = np.linalg.norm(frames[index, rows, columns] - color, axis=-1)
-            coverage = np.clip(1 - color_error / contrast, 0, 1)
-            ring = (ring_distance > settings.disc_radius) & (ring_distance < settings.ring_radius)
-            offset = coverage[ring].mean()
-            area = ((coverage - offset) / max(1 - offset, 1e-3))[ring_distance < settings.disc_radius].sum()
-            sizes[index, item] = np.sqrt(max(area, 0.0) / np.pi) / radius
-    return sizes
+        A disc whose center is three quarters of its radius inside has a chord of 1.3 radii on the border.
+        """
+        background = np.median(self.frames, (1, 2))[:, None]
+        edges = [self.frames[:, 0], self.frames[:, -1], self.frames[:, :, 0], self.frames[:, :, -1]]
+        flags = []
+        for item, color in zip(self.objects, self._object_colors(), strict=True):
+            max_error = 0.5 * np.linalg.norm(color - background, axis=-1)
+            chords = [(np.linalg.norm(edge - color, axis=-1) < max_error).sum(1) for edge in edges]
+            flags.append(np.max(chords, 0) > 1.3 * (item.radius or 1.0))
+        return np.stack(flags, 1).astype(float)
 
+    def _object_colors(self) -> list[np.ndarray]:
+        """Colors of the objects from 0 to 1, in as many channels as the frames have."""
+        channels = self.frames.shape[-1]
+        return [np.array((item.color or (0.0,) * 3)[:channels], np.float32) for item in self.objects]
 
-def cut_off(objects: Sequence[SceneObject], frames: Frames) -> PerObject:
-    """Flag the discs that the border of the image cuts off, by the length of the border that has their color.
+    def _matches(self, pixels: np.ndarray, color: np.ndarray) -> np.ndarray:
+        return np.abs(pixels - color).mean(-1) < self.settings.max_color_error
 
-    A disc whose center is three quarters of its radius inside has a chord of 1.3 radii on the border.
-    """
-    background = np.median(frames, (1, 2))[:, None]
-    edges = [frames[:, 0], frames[:, -1], frames[:, :, 0], frames[:, :, -1]]
-    flags = []
-    for item, color in zip(objects, object_levels(objects, frames.shape[-1]), strict=True):
-        max_error = 0.5 * np.linalg.norm(color - background, axis=-1)
-        chords = [(np.linalg.norm(edge - color, axis=-1) < max_error).sum(1) for edge in edges]
-        flags.append(np.max(chords, 0) > 1.3 * (item.radius or 1.0))
-    return np.stack(flags, 1).astype(float)
-
-
-def object_levels(objects: Sequence[SceneObject], channels: int) -> list[np.ndarray]:
-    """Colors of the objects from 0 to 1, in as many channels as the image has."""
-    return [np.array((item.color or (0.0,) * 3)[:channels], np.float32) for item in objects]
-
-
-def _line_points(outline: Outline, settings: PredictionSettings) -> Float[np.ndarray, "frames points 2"]:
-    """Sample points along a polyline, at equal steps of each segment."""
-    fractions = (np.arange(settings.line_samples) + 0.5)[:, None] / settings.line_samples
-    segments = [
-        outline[:, k : k + 1] * (1 - fractions) + outline[:, k + 1 : k + 2] * fractions
-        for k in range(outline.shape[1] - 1)
-    ]
-    return np.concatenate(segments, 1)
+    def _line_points(self, outline: Outline) -> Float[np.ndarray, "frames points 2"]:
+        """Sample points along a polyline, at equal steps of each segment."""
+        fractions = (np.arange(self.settings.line_samples) + 0.5)[:, None] / self.settings.line_samples
+        starts, ends = outline[:, :-1, None], outline[:, 1:, None]
+        points = starts * (1 - fractions) + ends * fractions
+        return points.reshape(len(outline), -1, 2)
 
 
 def _sample(frames: Frames, points: Float[np.ndarray, "frames points 2"]) -> Float[np.ndarray, "frames points c"]:

@@ -10,14 +10,7 @@ import torch
 
 from physvision.core import InputError, SceneObject, State
 from physvision.models import PredictiveAutoencoder
-from physvision.prediction.appearance_check import (
-    color_match_along_lines,
-    cut_off,
-    disc_sizes,
-    line_colors,
-    line_ends,
-    surplus_foreground,
-)
+from physvision.prediction.appearance_check import AppearanceCheck
 from physvision.prediction.mechanics import outlines
 from physvision.prediction.prediction import Segment
 from physvision.prediction.reprojection import count_colored_objects, describe_color_mismatch
@@ -122,18 +115,23 @@ class DomainCheck:
         rendered = outlines(self._model, scene, state) if self._has_colors else []
         if rendered:
             frames = np.stack(levels).astype(np.float32) / 255
-            lines, discs = ([rendered[index] for index in group] for group in (self._lines, self._discs))
-            if lines:
-                objects = [scene.objects[index] for index in self._lines]
-                colors = line_colors(objects, frames, lines, self._settings)
-                values["color_match"] = color_match_along_lines(colors, frames, lines, self._settings)
-                values["line_end"] = line_ends(colors, frames, lines, self._settings)
-                if not discs:
-                    values["surplus"] = surplus_foreground(frames, lines, self._settings)
-            if discs:
-                objects = [scene.objects[index] for index in self._discs]
-                values["size"] = disc_sizes(objects, frames, discs, self._settings)
-                values["cut_off"] = cut_off(objects, frames)
+            lines, discs = (
+                AppearanceCheck(
+                    [scene.objects[index] for index in group],
+                    frames,
+                    [rendered[index] for index in group],
+                    self._settings,
+                )
+                for group in (self._lines, self._discs)
+            )
+            if self._lines:
+                colors = lines.line_colors()
+                values["color_match"] = lines.color_match_along_lines(colors)
+                values["line_end"] = lines.line_ends(colors)
+                if not self._discs:
+                    values["surplus"] = lines.surplus_foreground()
+            if self._discs:
+                values["size"], values["cut_off"] = discs.disc_sizes(), discs.cut_off()
         return values
 
     def _differences(self) -> Iterator[Difference]:

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from physvision.perception import hand_occlusion
+from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.refinement import Detection
 
 SIZE, FIRST, RADIUS = (80, 120), 12, 4.0
 WALL = np.full((*SIZE, 3), 90, np.uint8)
 THRESHOLD = np.full(SIZE, 12.0)
+TRACKER = HandTracker(WALL.astype(np.float32), THRESHOLD)
 ROWS, COLUMNS = np.mgrid[: SIZE[0], : SIZE[1]] + 0.5
 
 
@@ -28,16 +29,16 @@ def filmed(hand):
 
 def test_a_ball_that_comes_out_of_what_stands_still_emerges():
     frames, detections = filmed(hand=False)
-    assert set(hand_occlusion.required_frames(detections)) <= set(frames)
-    assert hand_occlusion.is_static_before(frames, WALL.astype(np.float32), THRESHOLD, detections)
+    assert set(TRACKER.required_frames(detections)) <= set(frames)
+    assert TRACKER.is_static_before(frames, detections)
 
 
 def test_a_ball_that_a_hand_brings_does_not():
     frames, detections = filmed(hand=True)
-    assert not hand_occlusion.is_static_before(frames, WALL.astype(np.float32), THRESHOLD, detections)
+    assert not TRACKER.is_static_before(frames, detections)
 
 
 def test_nothing_is_told_of_a_ball_that_is_there_from_the_first_frame_on():
     frames, detections = filmed(hand=False)
     later = {number - FIRST: frame for number, frame in frames.items() if number >= FIRST}
-    assert not hand_occlusion.is_static_before(later, WALL.astype(np.float32), THRESHOLD, detections[FIRST:])
+    assert not TRACKER.is_static_before(later, detections[FIRST:])

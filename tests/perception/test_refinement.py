@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from physvision.perception.refinement import Target, detect_target
+from physvision.perception.refinement import Localizer, Target
 
 WALL, BALL = np.array([200.0, 190.0, 195.0]), np.array([210.0, 40.0, 30.0])
 RADIUS = 11.0
@@ -19,7 +19,8 @@ def _covered(middle, radius, soft=1.0):
 def _found(picture):
     behind = np.broadcast_to(WALL, picture.shape).astype(np.float32)
     target = Target(np.arange(3.0), np.tile(MIDDLE, (3, 1)), BALL, 2 * RADIUS)
-    return detect_target(np.round(picture).astype(np.uint8), behind, np.full(picture.shape[:2], 12.0), target, 1, [])
+    localizer = Localizer(behind, np.full(picture.shape[:2], 12.0))
+    return localizer.detect(np.round(picture).astype(np.uint8), 1, target)
 
 
 @pytest.mark.parametrize("spoiled", ["shadow", "string"])
