@@ -15,6 +15,7 @@ from physvision.datasets.pendulum import PendulumRecipe
 from physvision.datasets.showing import show as draw
 from physvision.datasets.swing import SwingRecipe
 from physvision.datasets.tabletop import TabletopRecipe
+from physvision.video import Conversion
 
 
 def generate_billiards(
@@ -110,8 +111,8 @@ def import_(
     video: str,
     out: str | None = None,
     fps: float | None = None,
-    crop: tuple[int, int, int, int] | None = None,
-    size: int | tuple[int, int] | None = None,
+    crop: str | None = None,
+    size: str | None = None,
     gray: bool = False,
     trial_frames: int | None = None,
 ) -> None:
@@ -121,13 +122,14 @@ def import_(
         video: any video that FFmpeg reads.
         out: folder of the data set, data/NAME of the video if not given; run again after an interruption to go on.
         fps: frames a second; the video's own if not given.
-        crop: part that is kept, as [x, y, width, height] in pixels.
-        size: side of the square, or [width, height], that it is brought to; pixels.
+        crop: Part of the image to keep, as x,y,width,height in pixels.
+        size: Side of the square, or width,height, to resize to; pixels.
         gray: keep brightness alone.
         trial_frames: Frames of a trial; at most 300 if not given, fewer of large frames and short clips.
     """
     out = out or str(Path("data") / Path(video).stem)
-    print(import_video(video, out, fps=fps, crop=crop, size=size, gray=gray, trial_frames=trial_frames))
+    part = Conversion.parse(crop=crop, size=size)
+    print(import_video(video, out, fps=fps, crop=part.crop, size=part.size, gray=gray, trial_frames=trial_frames))
 
 
 def show(

@@ -49,13 +49,11 @@ def predict(
     if checkpoint is None:
         raise InputError(f"checkpoint: expected a name or a path, --checkpoint NAME; there are {', '.join(shipped())}")
     predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, batch=batch)
-    box = None if crop is None else _parse_integers("crop", crop, "x,y,width,height", 4)
-    sides = None if size is None else _parse_integers("size", size, "a side, or width,height", 1, 2)
     data = save(
         predictor,
         video,
         Path(out) if out else Path("out") / Path(video).stem,
-        Conversion(fps, box, sides[0] if sides and len(sides) == 1 else sides),  # pyright: ignore[reportArgumentType]
+        Conversion.parse(fps, crop, size),
         scale=scale,
         film=film,
         force=force,
@@ -63,14 +61,3 @@ def predict(
         on_finish=print_summary,
     )
     return INTERRUPTED if data.interruption else 0
-
-
-def _parse_integers(name: str, text: str, expected: str, *counts: int) -> tuple[int, ...]:
-    """Parse integers such as "80,0,480,480", with optional brackets and spaces."""
-    try:
-        numbers = tuple(int(part) for part in text.strip(" []()").split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) not in counts:
-        raise InputError(f"{name}: expected {expected} in whole pixels, got {text!r}")
-    return numbers

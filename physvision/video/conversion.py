@@ -69,6 +69,19 @@ class Conversion:
         for side in (self.size,) if isinstance(self.size, int) else self.size or ():
             check_count("size", side)
 
+    @classmethod
+    def parse(cls, fps: float | None = None, crop: str | None = None, size: str | None = None) -> Conversion:
+        """Make a conversion from the options of a command.
+
+        Args:
+            fps: Frame rate to resample to.
+            crop: Part to keep as "x,y,width,height", px.
+            size: Side of the square, or "width,height", px.
+        """
+        box = None if crop is None else _parse_integers("crop", crop, "x,y,width,height", 4)
+        sides = None if size is None else _parse_integers("size", size, "a side, or width,height", 1, 2)
+        return cls(fps, box, sides[0] if sides and len(sides) == 1 else sides)  # pyright: ignore[reportArgumentType]
+
     def crop_of(self, width: int, height: int) -> tuple[int, int, int, int]:
         """Crop x, y, width, height of a frame of this size, px."""
         if self.crop is None:
@@ -116,6 +129,17 @@ class Conversion:
             slowness = self.capture_fps / stated_fps
             frames = ((time / slowness, frame) for time, frame in frames)
         return iter(frames) if self.fps is None else resample(frames, self.fps)
+
+
+def _parse_integers(name: str, text: str, expected: str, *counts: int) -> tuple[int, ...]:
+    """Parse integers such as "80,0,480,480", with optional brackets and spaces."""
+    try:
+        numbers = tuple(int(part) for part in text.strip(" []()").split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in counts:
+        raise InputError(f"{name}: expected {expected} in whole pixels, got {text!r}")
+    return numbers
 
 
 def check_constant_size(

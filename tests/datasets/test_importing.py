@@ -157,7 +157,7 @@ def test_videos_that_cannot_be_read_write_nothing(movie, tmp_path):
     [
         ({"fps": math.nan}, "fps"),
         ({"fps": 0.0}, "fps"),
-        ({"crop": (20, 0, 20, 20)}, "leave the picture of 32 x 24"),
+        ({"crop": (20, 0, 20, 20)}, "exceed the image of 32 x 24"),
         ({"crop": (0, 0, 0, 5)}, "crop width"),
         ({"size": 0}, "size"),
         ({"trial_frames": 0}, "trial_frames"),
@@ -222,7 +222,7 @@ def test_the_command_line_makes_verifies_repairs_and_shows(tmp_path, capsys, mon
     assert cli.main(["repair", "set", "--workers", "1"]) == 0
     assert cli.main(["verify", "set"]) == 0
     assert cli.main(["show", "set", "--out", "clip.mp4"]) == 0
-    assert cli.main(["import", "clip.mp4", "--size", "16", "--crop", "[0,0,100,100]", "--fps", "10"]) == 0
+    assert cli.main(["import", "clip.mp4", "--size", "16", "--crop", "0,0,100,100", "--fps", "10"]) == 0
     assert Dataset("data/clip").frame_format.shape == (16, 16, 3)
     assert cli.main([*made, "--radius", "2"]) == 1
     assert "radius 3.2 there, 2 here" in capsys.readouterr().err
