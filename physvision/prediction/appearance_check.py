@@ -130,7 +130,7 @@ class AppearanceCheck:
     def _matches(self, pixels: np.ndarray, color: np.ndarray) -> np.ndarray:
         return np.abs(pixels - color).mean(-1) < self.settings.max_color_error
 
-    def _line_points(self, outline: Outline) -> Float[np.ndarray, "frames points 2"]:
+    def _line_points(self, outline: Outline) -> Float[np.ndarray, "frames samples 2"]:
         """Sample points along a polyline, at equal steps of each segment."""
         fractions = (np.arange(self.settings.line_samples) + 0.5)[:, None] / self.settings.line_samples
         starts, ends = outline[:, :-1, None], outline[:, 1:, None]
@@ -138,7 +138,7 @@ class AppearanceCheck:
         return points.reshape(len(outline), -1, 2)
 
 
-def _sample(frames: Frames, points: Float[np.ndarray, "frames points 2"]) -> Float[np.ndarray, "frames points c"]:
+def _sample(frames: Frames, points: Float[np.ndarray, "frames samples 2"]) -> Float[np.ndarray, "frames samples c"]:
     """Sample frames bilinearly at points, px."""
     maps = (points - 0.5).astype(np.float32)
     samples = [
@@ -148,7 +148,7 @@ def _sample(frames: Frames, points: Float[np.ndarray, "frames points 2"]) -> Flo
     return np.stack(samples).reshape(*points.shape[:2], -1)
 
 
-def _distance_to_line(points: np.ndarray, outline: Outline) -> Float[np.ndarray, "frames points"]:
+def _distance_to_line(points: np.ndarray, outline: Outline) -> Float[np.ndarray, "frames samples"]:
     """Distance of points from a polyline, px."""
     distances = []
     for k in range(outline.shape[1] - 1):

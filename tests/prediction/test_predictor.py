@@ -67,7 +67,7 @@ def test_a_camera_is_followed_while_it_films():
             yield frame
 
     stream = rolling.predictor(batch=4).stream(camera())
-    assert next(stream).first == 2
+    assert next(stream).first_frame == 2
     assert len(asked) == 6
 
 
@@ -99,7 +99,7 @@ def test_a_video_of_one_window_has_a_state_and_a_future():
         (np.zeros((5, 20, 20, 3), np.uint8), ShapeError, r"expected frames \(48, 48\) or with 1 or 3 channels"),
         (np.zeros((5, 48), np.uint8), ShapeError, "expected \\(times, height, width\\)"),
         (np.full((5, 48, 48), np.nan), InputError, "expected finite values"),
-        (np.zeros((5, 48, 48), np.int64), InputError, "uint8 or of floats"),
+        (np.zeros((5, 48, 48), np.int64), InputError, "uint8 levels or floats"),
     ],
 )
 def test_frames_of_another_kind(video, error, match):
