@@ -181,6 +181,28 @@ class Predictor:
         )
 
 
+def predict(
+    video: Video,
+    checkpoint: str | os.PathLike[str],
+    *,
+    horizon: float = 1.0,
+    conversion: Conversion | None = None,
+    device: str = "auto",
+    force: bool = False,
+) -> Prediction:
+    """Estimate the states in a video with a checkpoint, and predict the motion that follows.
+
+    Args:
+        video: Video file, clip, array of frames or iterator of frames, see `Predictor.__call__`.
+        checkpoint: Name of a shipped checkpoint, or the path of a file.
+        horizon: Prediction horizon, s.
+        conversion: Conversion of the video to what the model takes: rate, crop, size.
+        device: Device of torch; "auto" takes a GPU if there is one.
+        force: If true, continue although the video is outside the domain of the checkpoint.
+    """
+    return Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device)(video, conversion, force=force)
+
+
 class _PredictionBuffer:
     """Predictions for the frames to come."""
 
