@@ -6,6 +6,7 @@ from physvision.models.baselines import NetworkEngine
 from physvision.models.billiards import TableCamera, learned_table, table
 from physvision.models.camera_decoder import CameraDecoder, CameraLayers, LayerNetwork
 from physvision.models.checkpoints import build, load, save, shipped
+from physvision.models.flow_cache import CachedFlow
 from physvision.models.forces import LearnedForce, PassiveForce
 from physvision.models.interfaces import AppearanceCode, ClipContext, Decoder, Encoder, Observation
 from physvision.models.networks import MlpDecoder, MlpEncoder
@@ -22,6 +23,7 @@ from physvision.models.vgg import VggDecoder, VggEncoder
 __all__ = [
     "AppearanceCode",
     "BallCamera",
+    "CachedFlow",
     "CameraDecoder",
     "CameraLayers",
     "ClipContext",
@@ -63,7 +65,7 @@ __all__ = [
 register_all(
     "physvision.models",
     (
-        *(BallCamera, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
+        *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
         *(learned_table, table, tabletop),
