@@ -15,13 +15,13 @@ from physvision.physics import articulated
 
 PAGE = (Path(__file__).parents[3] / "docs" / "articulated.md").read_text()
 SHORT = 1e-8
-VERDICTS = ("honoured", "refused", "call", "harmless")
+VERDICTS = ("supported", "rejected", "call", "harmless")
 
 
 def table() -> dict[str, dict[str, str]]:
     """Element: attribute: verdict. The attribute `*` stands for all that have no verdict of their own."""
     found: dict[str, dict[str, str]] = {}
-    for line in PAGE.split("## What is read of a model file")[1].splitlines():
+    for line in PAGE.split("## Supported MJCF and URDF features")[1].splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) == 1 + len(VERDICTS) and cells[0].startswith("`"):
             for element in re.findall(r"`([^`]+)`", cells[0]):
@@ -260,7 +260,7 @@ def test_each_line_of_the_table(element, attribute, example):
         table(), element if "…" in element or element in table() else f"{element.split('/')[0]}/…", attribute
     )
     source = model_text(element, example)
-    if found.startswith("refused"):
+    if found.startswith("rejected"):
         kind = found.split()[1]
         with pytest.raises(UnsupportedError, match=f"{kind}: ") as caught:
             articulated.load(source)
@@ -278,7 +278,7 @@ def test_each_line_of_the_table(element, attribute, example):
     plain = motion(model_text(kind, {"actuator": 'user="0"', "option": 'cone="pyramidal"'}.get(PLACES[kind], "")))[1]
     if found == "harmless":
         assert np.array_equal(expected, plain), "this changes MuJoCo's motion"
-    elif found == "honoured" and attribute not in WITHOUT_OWN_EFFECT:
+    elif found == "supported" and attribute not in WITHOUT_OWN_EFFECT:
         assert not np.array_equal(expected, plain), "the example shows nothing"
 
 
