@@ -15,7 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, Recipe, Windows, WindowShape, generate
+from physvision.datasets import (
+    BilliardsRecipe,
+    Dataset,
+    PendulumRecipe,
+    Recipe,
+    SwingRecipe,
+    TabletopRecipe,
+    Windows,
+    WindowShape,
+    generate,
+)
 from physvision.datasets.billiards import Table, simulate
 
 BATCH, BATCHES = 64, 40
@@ -54,6 +64,8 @@ def main() -> None:
         "billiards, 1 ball": BilliardsRecipe(trials=trials, balls=1),
         "billiards, 3 balls, textured, noisy": BilliardsRecipe(trials=trials, texture=0.4, noise=0.02, shake=0.5),
         "pendulum, 3 links": PendulumRecipe(trials=max(10, trials // 4)),
+        "tabletop": TabletopRecipe(trials=max(10, trials // 4)),
+        "swing": SwingRecipe(trials=max(10, trials // 4)),
     }
     heads = ("frames/s made", "MB/1000 trials", "windows/s read")
     print(f"{'one core':36} " + " ".join(f"{head:>15}" for head in heads))

@@ -1,4 +1,4 @@
-"""The data set commands of the command line."""
+"""Command-line commands that make, check and show data sets."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def generate_billiards(
     """Balls that bounce in a box: exact from impact to impact, drawn anti-aliased.
 
     Args:
-        out: folder of the data set; run again after an interruption to go on.
-        workers: processes; all cores if not given.
+        out: Folder of the data set; run again after an interruption to go on.
+        workers: Number of processes; all cores if not given.
         executor: "local", or "ray" for an existing Ray cluster.
-        recipe: what to make.
+        recipe: Values of the recipe.
     """
     print(make(BilliardsRecipe(**recipe), out, workers=workers, executor=executor))
 
@@ -38,10 +38,10 @@ def generate_pendulum(
     """An n-link compound pendulum, simulated and drawn in gray by MuJoCo.
 
     Args:
-        out: folder of the data set; run again after an interruption to go on.
-        workers: processes; all cores if not given.
+        out: Folder of the data set; run again after an interruption to go on.
+        workers: Number of processes; all cores if not given.
         executor: "local", or "ray" for an existing Ray cluster.
-        recipe: what to make.
+        recipe: Values of the recipe.
     """
     print(make(PendulumRecipe(**recipe), out, workers=workers, executor=executor))
 
@@ -50,10 +50,10 @@ def generate_block(out: str = "data/block", workers: int | None = None, executor
     """An elastic block that hangs by its top and is let go, by scikit-fem.
 
     Args:
-        out: folder of the data set; run again after an interruption to go on.
-        workers: processes; all cores if not given.
+        out: Folder of the data set; run again after an interruption to go on.
+        workers: Number of processes; all cores if not given.
         executor: "local", or "ray" for an existing Ray cluster.
-        recipe: what to make.
+        recipe: Values of the recipe.
     """
     print(make(BlockRecipe(**recipe), out, workers=workers, executor=executor))
 
@@ -62,10 +62,10 @@ def generate_dye(out: str = "data/dye", workers: int | None = None, executor: Ex
     """Dye that a flow stirs, by a pseudo-spectral solver.
 
     Args:
-        out: folder of the data set; run again after an interruption to go on.
-        workers: processes; all cores if not given.
+        out: Folder of the data set; run again after an interruption to go on.
+        workers: Number of processes; all cores if not given.
         executor: "local", or "ray" for an existing Ray cluster.
-        recipe: what to make.
+        recipe: Values of the recipe.
     """
     print(make(DyeRecipe(**recipe), out, workers=workers, executor=executor))
 
@@ -119,12 +119,12 @@ def import_(
     """Make a data set of a video.
 
     Args:
-        video: any video that FFmpeg reads.
-        out: folder of the data set, data/NAME of the video if not given; run again after an interruption to go on.
-        fps: frames a second; the video's own if not given.
+        video: Path of any video that FFmpeg reads.
+        out: Folder of the data set, data/NAME of the video if not given; run again after an interruption to go on.
+        fps: Frames per second; the video's own if not given.
         crop: Part of the image to keep, as x,y,width,height in pixels.
-        size: Side of the square, or width,height, to resize to; pixels.
-        gray: keep brightness alone.
+        size: Side of the square frames, or their width,height; pixels.
+        gray: If true, store brightness alone.
         trial_frames: Frames of a trial; at most 300 if not given, fewer of large frames and short clips.
     """
     out = out or str(Path("data") / Path(video).stem)
@@ -143,12 +143,12 @@ def show(
     """Draw a trial of a data set, or a video, with the true states over the frames.
 
     Args:
-        source: a data set's folder or a video.
-        out: a .png becomes a contact sheet, a video suffix (.mp4, .gif …) a clip.
-        trial: of the data set.
-        split: train, valid or test.
-        frames: on the contact sheet.
-        states: draw the states.
+        source: Folder of a data set, or a video.
+        out: Path of the result: a contact sheet if it ends in .png, a clip for .mp4, .gif and other video suffixes.
+        trial: Number of a trial of the data set.
+        split: Split of the data set: train, valid or test.
+        frames: Number of frames of the contact sheet.
+        states: If true, draw the states over the frames.
     """
     print(draw(source, out, trial=trial, split=split, frames=frames, states=states))
 
@@ -157,20 +157,20 @@ def verify(data: str) -> int:
     """Compare the shards of a data set with their checksums; the exit status is 1 if one is missing or damaged.
 
     Args:
-        data: folder of the data set.
+        data: Folder of the data set.
     """
-    found = registry.faults(data)
-    for shard, fault in found.items():
+    faults = registry.faults(data)
+    for shard, fault in faults.items():
         print(f"{shard.file}: {fault}")
-    print(f"{data}: {f'{len(found)} shards to be made again: physvision repair {data}' if found else 'whole'}")
-    return 1 if found else 0
+    print(f"{data}: {f'{len(faults)} shards to be made again: physvision repair {data}' if faults else 'whole'}")
+    return 1 if faults else 0
 
 
 def repair(data: str, workers: int | None = None) -> None:
     """Make the missing and damaged shards of a data set again, and no others.
 
     Args:
-        data: folder of the data set.
-        workers: processes; all cores if not given.
+        data: Folder of the data set.
+        workers: Number of processes; all cores if not given.
     """
     print(registry.repair(data, workers))

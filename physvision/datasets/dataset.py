@@ -1,4 +1,4 @@
-"""A data set on the disk: frames and states of any trial, at random and from many processes at once."""
+"""Random access to the frames and states of a data set, from many processes at once."""
 
 from __future__ import annotations
 
@@ -16,34 +16,33 @@ from physvision.datasets.shards import RecentGroups, ShardReader
 
 
 class Dataset:
-    """The trials of one split of a data set.
+    """Trials of one split of a data set.
 
-    Shards are opened when they are first needed, and checked then; an object that is copied to another process opens
-    its own.
+    Shards are opened and checked when they are first needed; a copy of the object in another process opens its own.
 
     Attributes:
-        name: of the generator, e.g. "billiards".
+        name: Name of the generator, e.g. "billiards".
         split: "train", "valid" or "test".
-        recipe: the values that the data set was made from.
-        frame_format: size and rate of the frames.
-        fields: what is kept for every frame beside its picture.
-        shards: where the trials are.
+        recipe: Values that the data set was made from.
+        frame_format: Size and rate of the frames.
+        fields: Descriptions of the values stored beside every frame, by name.
+        shards: Files that hold the trials.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], split: str = "train", *, verify: bool = True, memory: bool = False
     ) -> None:
-        """Open the split of the data set in the folder `path`.
+        """Open one split of a data set.
 
         Args:
-            path: the folder.
+            path: Folder of the data set.
             split: "train", "valid" or "test".
-            verify: compare each shard with its checksum when it is first read.
-            memory: keep what was read, decompressed, in memory.
+            verify: If true, compare each shard with its checksum when it is first read.
+            memory: If true, cache everything that was read in memory, decompressed.
 
         Raises:
-            FileError: there is no data set.
-            DataError: it is not complete, or of another format.
+            FileError: There is no data set.
+            DataError: The data set is not complete, or of another format.
         """
         if split not in SPLITS:
             raise InputError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
@@ -64,11 +63,11 @@ class Dataset:
         self._firsts = [shard.first for shard in self.shards]
         self._readers: dict[int, ShardReader] = {}
         self._properties: dict[int, dict[str, np.ndarray]] = {}
-        self._recent = self._nothing_read()
+        self._recent = self._empty_cache()
         self._process = os.getpid()
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_readers": {}, "_recent": self._nothing_read()}
+        return {**self.__dict__, "_readers": {}, "_recent": self._empty_cache()}
 
     def __repr__(self) -> str:
         frames, form = sum(shard.trials * shard.frames for shard in self.shards), self.frame_format
@@ -78,21 +77,21 @@ class Dataset:
             f"fields {', '.join(self.fields) or 'none'}, in {self.folder.path})"
         )
 
-    def _nothing_read(self) -> RecentGroups:
+    def _empty_cache(self) -> RecentGroups:
         return RecentGroups(None) if self._memory else RecentGroups()
 
     def __len__(self) -> int:
-        """Number of trials."""
+        """Number of trials of the split."""
         return self.shards[-1].first + self.shards[-1].trials if self.shards else 0
 
     @property
     def fps(self) -> float:
-        """Frames a second."""
+        """Frame rate, frames per second."""
         return self.frame_format.fps
 
     @property
     def dt(self) -> float:
-        """Seconds from frame to frame."""
+        """Time between two frames, s."""
         return 1.0 / self.frame_format.fps
 
     def lengths(self) -> list[int]:
@@ -108,7 +107,7 @@ class Dataset:
     def _reader(self, number: int) -> ShardReader:
         if self._process != os.getpid():
             # A forked process opens the files anew: it must not share the libraries' locks with its parent.
-            self._readers, self._recent, self._process = {}, self._nothing_read(), os.getpid()
+            self._readers, self._recent, self._process = {}, self._empty_cache(), os.getpid()
         if number not in self._readers:
             shard = self.shards[number]
             if self._verify:
@@ -133,10 +132,10 @@ class Dataset:
         return reader.read("frames", *place)
 
     def field(self, name: str, trial: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """The field `name` of the same frames, float64, (frames, …)."""
+        """Field `name` of the frames `start` to `stop` of `trial`, (frames, …)."""
         if name not in self.fields:
             raise InputError(
-                f"name: {self.name} keeps {', '.join(self.fields) or 'frames alone'}; there is no {name!r}"
+                f"name: {self.name} stores {', '.join(self.fields) or 'frames alone'}; there is no {name!r}"
             )
         reader, *place = self._place(trial, start, stop)
         return reader.read(name, *place)
@@ -150,13 +149,13 @@ class Dataset:
         return self._properties[trial]
 
     def clip(self, trial: int, start: int = 0, stop: int | None = None) -> Clip:
-        """The same frames as a clip; its times are those of the trial."""
+        """Frames `start` to `stop` of `trial` as a clip; its times begin with the trial."""
         frames = torch.from_numpy(self.frames(trial, start, stop))
         times = (start + torch.arange(len(frames), dtype=torch.float64)) * self.dt
         return Clip(frames, times, f"{self.folder.path}, {self.split} trial {trial}")
 
     def trajectory(self, trial: int, start: int = 0, stop: int | None = None) -> Trajectory:
-        """The true states of the same frames, a batch of one in float64."""
+        """True states at the frames `start` to `stop` of `trial`, a batch of one in float64."""
         q, v = (self.field(name, trial, start, stop) for name in ("q", "v"))
         q, v = (torch.from_numpy(values.reshape(1, len(values), -1)) for values in (q, v))
         return Trajectory(q, v, dt=self.dt)

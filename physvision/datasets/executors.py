@@ -1,4 +1,4 @@
-"""Who makes the shards: processes of this machine, or a Ray cluster. Both hand them over as they come."""
+"""Executors that make shards in processes of this machine or on a Ray cluster, and yield them as they are done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Made = Iterator[tuple[Shard, bytes]]
 
 
 def executor_of(name: Executor) -> Callable[[Make, list[Shard], int | None], Made]:
-    """What makes shards, given how one is made, which ones, and by how many workers (None: by all there are)."""
+    """Function that makes shards; its arguments are `make`, the shards and the number of workers (None for all)."""
     if name == "local":
         return _run_here
     if name == "ray":
@@ -77,7 +77,7 @@ def _follow_parent() -> None:
 
 
 def _connect_to_ray() -> None:
-    """Before anything is written."""
+    """Connect before anything is written."""
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -90,17 +90,17 @@ def _connect_to_ray() -> None:
 
 
 def _run_on_ray(make: Make, shards: list[Shard], workers: int | None) -> Made:
-    """Shards from the Ray cluster at RAY_ADDRESS; their bytes come back, so no file system has to be shared."""
+    """Make shards on the Ray cluster at RAY_ADDRESS; their bytes come back, so no file system has to be shared."""
     import ray  # pyright: ignore[reportMissingImports]
 
-    def one(shard: Shard) -> bytes:
+    def make_one(shard: Shard) -> bytes:
         return make(shard)
 
-    task: Any = ray.remote(max_retries=3)(one)
-    most = workers or int(ray.cluster_resources().get("CPU", 1))
+    task: Any = ray.remote(max_retries=3)(make_one)
+    max_workers = workers or int(ray.cluster_resources().get("CPU", 1))
     waiting, running = iter(shards), {}
     while True:
-        while len(running) < 2 * most and (shard := next(waiting, None)) is not None:
+        while len(running) < 2 * max_workers and (shard := next(waiting, None)) is not None:
             running[task.remote(shard)] = shard
         if not running:
             return

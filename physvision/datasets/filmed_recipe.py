@@ -59,14 +59,14 @@ class FilmedRecipe(Recipe):
         for name in ("roll", "shake", "unevenness", "flicker"):
             self.require_number(name, 0)
         for name in ("exposure", "contrast"):
-            self.require_range(name, 0, highest=1)
+            self.require_range(name, 0, maximum=1)
         self.require_range("noise", 0)
         if self.quality is not None:
             self.require_whole_range("quality", 1, 100)
 
-    def require_whole_range(self, name: str, least: int, highest: float = math.inf) -> None:
+    def require_whole_range(self, name: str, minimum: int, maximum: float = math.inf) -> None:
         """Raise unless the value `name` is a pair of growing whole numbers between two bounds."""
-        self.require_range(name, least, highest=highest)
+        self.require_range(name, minimum, maximum=maximum)
         value = getattr(self, name)
         if not all(isinstance(bound, int) for bound in value):
             raise InputError(f"{name}: expected two whole numbers, got {value}")

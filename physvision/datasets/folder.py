@@ -1,4 +1,4 @@
-"""The folder of a data set: what it says of itself, its shards, their checksums; never a half-written file.
+"""Folder of a data set: its description, shards and checksums; never a half-written file.
 
 `dataset.json` comes first and follows from the recipe alone, then shard after shard. Each is written beside its place,
 flushed to the disk and renamed. Its checksum is recorded before, so that a file under its final name always has one.
@@ -21,19 +21,19 @@ from physvision.core import DataError, FileError
 FORMAT = "physvision data set 1"
 DESCRIPTION = "dataset.json"
 CHECKSUMS = "checksums.sha256"
-_LEAST_SHARDS = 32
+_MIN_SHARDS = 32
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Where some trials of a split are.
+    """File that holds some trials of a split.
 
     Attributes:
-        file: its name in the folder.
+        file: Name of the file in the folder.
         split: "train", "valid" or "test".
-        first: number of its first trial in the split.
-        trials: how many it holds.
-        frames: of each of its trials.
+        first: Number of its first trial in the split.
+        trials: Number of trials in the file.
+        frames: Number of frames of each trial.
     """
 
     file: str
@@ -44,11 +44,11 @@ class Shard:
 
 
 def divide(splits: dict[str, int], frames: int, frame_bytes: int, shard_bytes: int = 2**27) -> list[Shard]:
-    """The shards of trials of `frames` frames each: as many trials in one as fit `shard_bytes` uncompressed.
+    """Divide trials of `frames` frames each into shards: as many trials in one as fit `shard_bytes` uncompressed.
 
     A small data set is cut finer, so that every core has something to make and every rank something to read.
     """
-    size = max(1, min(shard_bytes // (frames * frame_bytes), -(-sum(splits.values()) // _LEAST_SHARDS)))
+    size = max(1, min(shard_bytes // (frames * frame_bytes), -(-sum(splits.values()) // _MIN_SHARDS)))
     return [
         Shard(f"{split}-{first // size:05d}.arrow", split, first, min(size, count - first), frames)
         for split, count in splits.items()
@@ -57,14 +57,14 @@ def divide(splits: dict[str, int], frames: int, frame_bytes: int, shard_bytes: i
 
 
 class DataFolder:
-    """A data set's folder on the disk."""
+    """Folder of a data set on the disk."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """The folder at `path`; nothing is read or written yet."""
+        """Open the folder at `path`; nothing is read or written yet."""
         self.path = Path(path)
 
     def description(self) -> dict:
-        """What the data set says of itself."""
+        """Description of the data set, from its JSON file."""
         file = self.path / DESCRIPTION
         try:
             data = file.read_bytes()
@@ -81,8 +81,8 @@ class DataFolder:
         except ValueError as error:
             raise DataError(f"{file}: cannot be read as a description of a data set ({error})") from error
         if not isinstance(description, dict) or description.get("format") != FORMAT:
-            found = description.get("format") if isinstance(description, dict) else description
-            raise DataError(f"{file}: expected the format {FORMAT!r}, got {found!r}")
+            version = description.get("format") if isinstance(description, dict) else description
+            raise DataError(f"{file}: expected the format {FORMAT!r}, got {version!r}")
         return description
 
     def shards(self) -> list[Shard]:
@@ -90,7 +90,7 @@ class DataFolder:
         return [Shard(**entry) for entry in self.description()["shards"]]
 
     def checksums(self) -> dict[str, str]:
-        """SHA-256 of the files that were written, by name."""
+        """SHA-256 checksums of the files written so far, by name."""
         file = self.path / CHECKSUMS
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
@@ -104,7 +104,7 @@ class DataFolder:
 
     @contextmanager
     def prepared(self, description: dict) -> Iterator[None]:
-        """The folder made, described and locked against a second writer; refuses one that holds anything else."""
+        """Make, describe and lock the folder against a second writer; a folder that holds anything else is refused."""
         if self.path.exists() and not self.path.is_dir():
             raise FileError(f"{self.path}: expected a folder, there is a file of this name")
         try:
@@ -130,8 +130,8 @@ class DataFolder:
             self._check_same(description)
         elif not ours:
             # A first run that was killed leaves the checksum of a description that it did not come to write.
-            begun = {CHECKSUMS} if set(self.checksums()) <= {DESCRIPTION} else set()
-            foreign = sorted(names - begun - {f".{name}.partial" for name in (CHECKSUMS, DESCRIPTION)})
+            leftovers = {CHECKSUMS} if set(self.checksums()) <= {DESCRIPTION} else set()
+            foreign = sorted(names - leftovers - {f".{name}.partial" for name in (CHECKSUMS, DESCRIPTION)})
             if foreign:
                 raise DataError(
                     f"{self.path}: holds other files ({', '.join(foreign[:3])}{' …' if len(foreign) > 3 else ''}) and "
@@ -144,26 +144,26 @@ class DataFolder:
             self._commit(DESCRIPTION, data)
 
     def _check_same(self, description: dict) -> None:
-        found = self.description()
-        if found == json.loads(json.dumps(description)):
+        existing = self.description()
+        if existing == json.loads(json.dumps(description)):
             return
         differences = []
         for part in ("recipe", "versions"):
-            theirs, ours = found.get(part, {}), description.get(part, {})
+            theirs, ours = existing.get(part, {}), description.get(part, {})
             differences += [
                 f"{key} {theirs.get(key, 'none')!r} there, {ours.get(key, 'none')!r} here"
                 for key in sorted(set(theirs) | set(ours))
                 if theirs.get(key) != ours.get(key)
             ]
-        if found.get("name") != description["name"]:
-            differences.insert(0, f"a data set of {found.get('name')}")
+        if existing.get("name") != description["name"]:
+            differences.insert(0, f"a data set of {existing.get('name')}")
         raise DataError(
             f"{self.path}: holds a data set of another recipe ({'; '.join(differences) or 'of another layout'}); "
             "nothing was written. Choose another folder, or give the recipe and versions of this one"
         )
 
     def commit(self, shard: Shard, data: bytes) -> None:
-        """Put a shard into its place. One that is made again must be what it was."""
+        """Write a shard. One that is made again must have the recorded checksum."""
         if self.checksums().get(shard.file, _digest(data)) != _digest(data):
             raise DataError(
                 f"{self.path / shard.file}: was made again with other content than recorded in {CHECKSUMS}; "
@@ -193,7 +193,7 @@ class DataFolder:
             ) from error
 
     def fault(self, shard: Shard) -> str | None:
-        """What is wrong with a shard's file; None if it is whole."""
+        """Description of a fault of a shard's file; None if the file is whole."""
         file = self.path / shard.file
         recorded = self.checksums().get(shard.file)
         if recorded is None or not file.exists():

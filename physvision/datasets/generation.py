@@ -1,4 +1,4 @@
-"""Make a data set from its recipe: on all cores, resumable, the same bytes on any number of workers."""
+"""Generation of data sets from recipes: on all cores, resumable, the same bytes for any number of workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from physvision.datasets.shards import encode_shard
 
 
 def describe(recipe: Recipe) -> dict:
-    """What a data set of this recipe says of itself; follows from the recipe and the versions alone."""
+    """Description of the data set of a recipe; it follows from the recipe and the versions alone."""
     frame_format = recipe.frame_format
     shards = divide(recipe.splits(), recipe.frames, frame_format.height * frame_format.width * frame_format.channels)
     return {
@@ -31,7 +31,7 @@ def describe(recipe: Recipe) -> dict:
 
 
 def make_shard(recipe: Recipe, shard: Shard) -> bytes:
-    """The bytes of a shard."""
+    """Make the bytes of a shard."""
     about = {"format": FORMAT, "name": recipe.name, "recipe": recipe.values(), "shard": asdict(shard)}
     trials = (recipe.make(shard.split, number) for number in range(shard.first, shard.first + shard.trials))
     return encode_shard(recipe.frame_format, recipe.fields, about, trials)
@@ -47,15 +47,15 @@ def generate(
 ) -> Path:
     """Make the data set of `recipe` in the folder `out`, and return the folder.
 
-    Run again after an interruption it goes on; shards that are missing or damaged are made (again), the others are
-    left as they are. The result does not depend on the number of workers or interruptions.
+    Call it again after an interruption to go on: missing and damaged shards are made, the others stay as they are. The
+    result does not depend on the number of workers or interruptions.
 
     Args:
-        recipe: what to make.
-        out: a folder that is empty, or holds a part of this very data set.
-        workers: processes; all cores if None.
+        recipe: Recipe of the data set.
+        out: Folder that is empty or holds a part of this very data set.
+        workers: Number of processes; all cores if None.
         executor: "local", or "ray" for an existing Ray cluster (pip install 'physvision[ray]').
-        progress: draw a progress bar.
+        progress: If true, draw a progress bar.
 
     Raises:
         DataError: the folder holds something else; nothing was written.
@@ -67,10 +67,10 @@ def generate(
     folder = DataFolder(out)
     with folder.prepared(describe(recipe)), frames_bar(progress) as bar:
         task = bar.add_task(f"{recipe.name}: checking", total=None)
-        wanted = [shard for shard in folder.shards() if folder.fault(shard) is not None]
-        frames = sum(shard.trials * shard.frames for shard in wanted)
+        pending = [shard for shard in folder.shards() if folder.fault(shard) is not None]
+        frames = sum(shard.trials * shard.frames for shard in pending)
         bar.reset(task, total=frames, description=recipe.name)
-        for shard, data in run(partial(make_shard, recipe), wanted, workers):
+        for shard, data in run(partial(make_shard, recipe), pending, workers):
             folder.commit(shard, data)
             bar.update(task, advance=shard.trials * shard.frames)
     return folder.path

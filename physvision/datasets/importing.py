@@ -1,4 +1,4 @@
-"""One's own video as a data set: cut into trials, without states."""
+"""Import of a video as a data set: cut into trials, without states."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def import_video(
     video's length. Run again after an interruption, the import goes on.
 
     Args:
-        source: any video that FFmpeg reads, or a folder of pictures, which `fps` gives the rate of.
-        out: a folder that is empty, or holds a part of this very data set.
-        fps: frames a second; the nearest frames in time are taken. The video's average rate if None.
-        crop: x, y, width and height of the part that is kept, pixels.
-        size: side of the square, or width and height, that it is brought to, pixels.
-        gray: keep brightness alone.
+        source: Any video that FFmpeg reads, or a folder of pictures, whose rate is `fps`.
+        out: Folder that is empty or holds a part of this very data set.
+        fps: Frames per second; the nearest frames in time are taken. The video's average rate if None.
+        crop: Part of the picture to use: x, y, width and height, pixels.
+        size: Side of the square frames, or their width and height, pixels.
+        gray: If true, store brightness alone.
         trial_frames: Frames of a trial. If None, at most 300, fewer if frames are large, and fewer in clips of less
             than 3,000 frames, so that validation and test have trials too.
-        progress: draw a progress bar.
+        progress: If true, draw a progress bar.
 
     Raises:
         FileError, VideoError: the video cannot be read to its end; nothing was written.
@@ -94,26 +94,26 @@ def import_video(
         folder = DataFolder(out)
         with folder.prepared(_description(about, frame_format, _cut(count, trial_frames, frame_bytes))):
             bar.reset(task, total=count, description="importing")
-            for made in _fill(folder, frames(), frame_format, about):
-                bar.update(task, advance=made)
+            for count in _fill(folder, frames(), frame_format, about):
+                bar.update(task, advance=count)
     return folder.path
 
 
 def _frame_format(
     source: str | os.PathLike[str], conversion: video.Conversion, gray: bool
 ) -> tuple[FrameFormat, tuple[int, int, int, int]]:
-    """The frames that are made of a video, and the part of its picture that is kept."""
-    found, fps = video.read_info(source), conversion.fps
-    if fps is None and not math.isfinite(found.fps):
+    """Format of the frames made of a video, and the part of its picture that they show."""
+    properties, fps = video.read_info(source), conversion.fps
+    if fps is None and not math.isfinite(properties.fps):
         raise InputError(f"fps: {source} does not state its frame rate; give one")
-    width, height = conversion.size_of(found.width, found.height)
-    rate = float(found.fps if fps is None else fps)
-    frame_format = FrameFormat(height, width, 1 if gray else found.channels, rate, _GEOMETRY)
-    return frame_format, conversion.crop_of(found.width, found.height)
+    width, height = conversion.size_of(properties.width, properties.height)
+    rate = float(properties.fps if fps is None else fps)
+    frame_format = FrameFormat(height, width, 1 if gray else properties.channels, rate, _GEOMETRY)
+    return frame_format, conversion.crop_of(properties.width, properties.height)
 
 
 def _description(about: dict[str, Any], frame_format: FrameFormat, shards: list[Shard]) -> dict[str, Any]:
-    """What the folder says of itself."""
+    """Description of the data set for its folder."""
     return {
         **about,
         "versions": {package: version(package) for package in _PACKAGES},
@@ -126,7 +126,7 @@ def _description(about: dict[str, Any], frame_format: FrameFormat, shards: list[
 def _fill(
     folder: DataFolder, frames: Iterator[np.ndarray], frame_format: FrameFormat, about: dict[str, Any]
 ) -> Iterator[int]:
-    """Make the shards that are missing or damaged; how many frames each takes, whether it was made or not."""
+    """Make missing and damaged shards, and yield the number of frames of every shard, made or not."""
     for shard in folder.shards():
         if folder.fault(shard) is None:
             _skip(frames, shard.trials * shard.frames)
@@ -150,7 +150,7 @@ def _default_trial_frames(count: int, frame_bytes: int) -> int:
 
 
 def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:
-    """The shards of a video of `count` frames, in the order of time; a shorter last trial has one of its own."""
+    """Divide a video of `count` frames into shards in the order of time; a shorter last trial has one of its own."""
     whole, rest = divmod(count, trial_frames)
     trials = whole + (rest > 0)
     held_out = max(1, trials // 10) if trials >= 3 else 0

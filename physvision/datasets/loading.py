@@ -1,4 +1,4 @@
-"""Batches of windows, from a loader that knows how far it is: a training goes on in the middle of an epoch."""
+"""Loader of batches of windows that resumes in the middle of an epoch."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from physvision.datasets.sampling import ShardSampler
 
 
 class ResumableLoader(DataLoader):
-    """Reads the windows of a `ShardSampler`; its state is the epoch and how many batches of it were handed out.
+    """DataLoader of a `ShardSampler`'s windows; its state is the epoch and the number of batches yielded in it.
 
-    What was handed out before is not read again.
+    Batches that were yielded before an interruption are not read again.
     """
 
     sampler: ShardSampler  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, sampler: ShardSampler, batch_size: int, **options: Any) -> None:
-        """Load the sampler's windows; options as of torch's `DataLoader`."""
+        """Load the sampler's windows; options are those of torch's `DataLoader`."""
         super().__init__(sampler.windows, batch_size, sampler=sampler, **options)
         self._done = 0
         self._resumed: dict[str, int] | None = None
 
     def state_dict(self) -> dict[str, int]:
-        """How far it is."""
+        """Epoch and number of batches yielded in it."""
         return {"epoch": self.sampler.epoch, "batches": self._done}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Let the next round go on from there, if it is one of the same epoch."""
+        """Resume the next iteration from `state`, if it is of the same epoch."""
         self._resumed = dict(state)
 
     def __iter__(self) -> Iterator[Sample]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The batches of this epoch."""
+        """Yield the batches of this epoch."""
         resumed, self._resumed = self._resumed, None
         self._done = resumed["batches"] if resumed and resumed["epoch"] == self.sampler.epoch else 0
         assert self.batch_size is not None

@@ -1,4 +1,4 @@
-"""Data sets for Lightning: `trainer.fit(model, datamodule=DataModule("data/billiards"))`."""
+"""Lightning data module: `trainer.fit(model, datamodule=DataModule("data/billiards"))`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from physvision.datasets.windows import Windows, WindowShape
 class DataModule(LightningDataModule):
     """Windows of a data set's splits, in batches.
 
-    Batches are those of `Windows`: frames stay bytes, of which a quarter as many travel as of floats, and `brightness`
-    makes floats of those that need it. In validation, test and prediction every sample is labelled.
+    Batches are those of `Windows`. Frames stay bytes, a quarter of the size of floats; `brightness` converts them. In
+    validation, test and prediction every sample is labeled.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class DataModule(LightningDataModule):
         """Use the data set in the folder `path`.
 
         Args:
-            path: the folder.
-            batch_size: samples of a batch and process.
-            frames_in: consecutive frames that are given.
-            horizon: frames after them.
-            stride: frames between the starts of neighbouring samples.
+            path: Folder of the data set.
+            batch_size: Number of samples of a batch and process.
+            frames_in: Number of consecutive frames that are given.
+            horizon: Number of frames after them.
+            stride: Number of frames between the starts of neighboring samples.
             label_fraction: Fraction of the training trials whose samples carry states and properties. Trials of a
                 smaller fraction are among those of a larger one.
             label_seed: Seed of the choice of labeled trials.
@@ -56,10 +56,10 @@ class DataModule(LightningDataModule):
                 samples are repeated for it within an epoch. With 1, unlabeled samples are left out.
             given_properties: Names of properties that samples without labels carry too, e.g. ["walls"].
             masks: If true, read the objects' masks.
-            workers: processes that load; 0 loads in the training process.
-            seed: of the order of the training samples.
-            verify: compare each shard with its checksum when it is first read.
-            memory: keep frames decompressed in memory once they are read.
+            workers: Number of processes that load; 0 loads in the training process.
+            seed: Seed of the order of the training samples.
+            verify: If true, compare each shard with its checksum when it is first read.
+            memory: If true, cache frames in memory, decompressed, once they are read.
         """
         super().__init__()
         check_count("batch_size", batch_size)
@@ -74,7 +74,7 @@ class DataModule(LightningDataModule):
         self._position: dict[str, int] | None = None
 
     def windows(self, split: str) -> Windows:
-        """The samples of a split."""
+        """Windows of one split of the data set."""
         if split not in self._windows:
             fraction = self.label_fraction if split == "train" else 1.0
             dataset = Dataset(self.path, split, verify=self.verify, memory=self.memory)
@@ -87,17 +87,17 @@ class DataModule(LightningDataModule):
 
     @property
     def dt(self) -> float:
-        """Seconds between two frames, once a split is open."""
+        """Time between two frames, s, once a split is open."""
         return next(iter(self._windows.values())).dataset.dt
 
     def setup(self, stage: str | None = None) -> None:
-        """Open what `stage` needs, so that a fault shows before anything runs."""
+        """Open the splits that `stage` needs, so that a fault shows before anything runs."""
         needed = {"fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",)}
         for split in needed.get(stage or "", SPLITS):
             self.windows(split)
 
     def train_dataloader(self) -> ResumableLoader:
-        """Shuffled; each process reads shards of its own."""
+        """Loader of the training split, shuffled; each process reads shards of its own."""
         self._training = self._loader("train", shuffle=True)
         if self._position is not None:
             self._training.load_state_dict(self._position)
@@ -105,27 +105,27 @@ class DataModule(LightningDataModule):
         return self._training
 
     def state_dict(self) -> dict[str, Any]:
-        """How far the training samples are read, for a run that is resumed."""
+        """Position in the training samples, for a run that is resumed."""
         # Lightning restores the loader itself too late where the number of updates was asked for before.
         return {} if self._training is None else self._training.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on reading where the run that is resumed was."""
+        """Resume reading the training samples at a position."""
         if self._training is not None:
             self._training.load_state_dict(state_dict)
         else:
             self._position = state_dict
 
     def val_dataloader(self) -> ResumableLoader:
-        """In order."""
+        """Loader of the validation split, in order."""
         return self._loader("valid", shuffle=False)
 
     def test_dataloader(self) -> ResumableLoader:
-        """In order."""
+        """Loader of the test split, in order."""
         return self._loader("test", shuffle=False)
 
     def predict_dataloader(self) -> ResumableLoader:
-        """The test split, in order."""
+        """Loader of the test split, in order, for prediction."""
         return self._loader("test", shuffle=False)
 
     def _loader(self, split: str, shuffle: bool) -> ResumableLoader:
@@ -139,7 +139,7 @@ class DataModule(LightningDataModule):
         )
 
     def _place(self) -> tuple[int, int]:
-        """Number of this process and of all, as Lightning or else torch.distributed says."""
+        """Rank of this process and number of processes, from Lightning or else torch.distributed."""
         if self.trainer is not None:
             return self.trainer.global_rank, self.trainer.world_size
         if torch.distributed.is_available() and torch.distributed.is_initialized():

@@ -1,4 +1,4 @@
-"""A progress bar that counts frames: how many, how fast, how long still."""
+"""Progress bar that counts frames: number, rate and remaining time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Rate(ProgressColumn):
 
 
 def frames_bar(shown: bool) -> Progress:
-    """The bar, drawn to the error output; not drawn if not `shown`."""
+    """Progress bar on the error output; nothing is drawn unless `shown`."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

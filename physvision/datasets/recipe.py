@@ -158,32 +158,32 @@ class Recipe(ABC):
         """Versions of the packages that can change the data."""
         return {package: version(package) for package in sorted(self.packages)}
 
-    def require_whole(self, name: str, least: int) -> None:
-        """Raise unless the value `name` is a whole number of at least `least`."""
+    def require_whole(self, name: str, minimum: int) -> None:
+        """Raise unless the value `name` is a whole number of at least `minimum`."""
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{name}: expected an integer of at least {least}, got {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise InputError(f"{name}: expected an integer of at least {minimum}, got {value!r}")
 
-    def require_number(self, name: str, least: Number, most: Number = math.inf, above: bool = False) -> None:
-        """Raise unless the value `name` is a finite number of `least` (or `above` it) to `most`."""
-        check_number(name, getattr(self, name), least, most, above)
+    def require_number(self, name: str, minimum: Number, maximum: Number = math.inf, above: bool = False) -> None:
+        """Raise unless the value `name` is a finite number of `minimum` (or `above` it) to `maximum`."""
+        check_number(name, getattr(self, name), minimum, maximum, above)
 
-    def require_range(self, name: str, least: Number, above: bool = False, highest: Number = math.inf) -> None:
-        """Raise unless the value `name` is a pair of growing finite numbers from `least` (or above) to `highest`."""
+    def require_range(self, name: str, minimum: Number, above: bool = False, maximum: Number = math.inf) -> None:
+        """Raise unless the value `name` is a pair of growing finite numbers from `minimum` (or above) to `maximum`."""
         value = getattr(self, name)
         if not isinstance(value, tuple | list) or len(value) != 2:
             raise DtypeError(f"{name}: expected a lowest and a highest number, got {value!r}")
-        check_number(f"{name}[0]", value[0], least, highest, above)
-        check_number(f"{name}[1]", value[1], value[0], highest)
+        check_number(f"{name}[0]", value[0], minimum, maximum, above)
+        check_number(f"{name}[1]", value[1], value[0], maximum)
 
 
-def check_number(name: str, value: object, least: Number, most: Number = math.inf, above: bool = False) -> None:
-    """Raise unless `value` is a finite number of `least` (or `above` it) to `most`."""
+def check_number(name: str, value: object, minimum: Number, maximum: Number = math.inf, above: bool = False) -> None:
+    """Raise unless `value` is a finite number of `minimum` (or `above` it) to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DtypeError(f"{name}: expected a number, got {value!r}")
-    if not math.isfinite(value) or value < least or value > most or (above and value == least):
-        bound = f"above {least:g}" if above else f"of at least {least:g}"
-        bound += "" if math.isinf(most) else f" and at most {most:g}"
+    if not math.isfinite(value) or value < minimum or value > maximum or (above and value == minimum):
+        bound = f"above {minimum:g}" if above else f"of at least {minimum:g}"
+        bound += "" if math.isinf(maximum) else f" and at most {maximum:g}"
         raise InputError(f"{name}: expected a finite number {bound}, got {value!r}")
 
 

@@ -1,4 +1,4 @@
-"""The generators by name, and data sets made whole again from what they say of themselves."""
+"""Generators by name, and repair of data sets from their descriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECIPES: dict[str, type[Recipe]] = {
 
 
 def recipe_of(description: dict) -> Recipe | None:
-    """The recipe that a data set was made from; None if it was not generated but imported."""
+    """Recipe that a data set was made from; None if it was imported."""
     kind = RECIPES.get(description["name"])
     if kind is None:
         return None
@@ -43,17 +43,17 @@ def _tuples(value: Any) -> Any:
 
 
 def faults(path: str | os.PathLike[str]) -> dict[Shard, str]:
-    """The shards of the data set at `path` that are missing or damaged, and how."""
+    """Missing and damaged shards of the data set at `path`, with a description of each fault."""
     folder = DataFolder(path)
-    found = {shard: folder.fault(shard) for shard in folder.shards()}
-    return {shard: fault for shard, fault in found.items() if fault is not None}
+    results = {shard: folder.fault(shard) for shard in folder.shards()}
+    return {shard: fault for shard, fault in results.items() if fault is not None}
 
 
 def repair(path: str | os.PathLike[str], workers: int | None = None, progress: bool = True) -> Path:
     """Make the missing and damaged shards of the data set at `path` again, and no others.
 
     Raises:
-        DataError: it was imported from a video; import it into the same folder again.
+        DataError: The data set was imported from a video; import it into the same folder again.
     """
     description = DataFolder(path).description()
     recipe = recipe_of(description)

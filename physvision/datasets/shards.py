@@ -1,4 +1,4 @@
-"""A shard: some trials in one Arrow file, their frames in small compressed groups that are read on their own."""
+"""Shards: some trials in one Arrow file, their frames in small compressed groups that are read on their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from physvision.datasets.recipe import Field, FrameFormat
 
 # Frames that are compressed together. Fewer are read faster, more take less room; docs/data.md has the figures.
 GROUP = 10
-_KEPT_GROUPS = 8
+_CACHED_GROUPS = 8
 _METADATA = b"physvision"
 _TRAINING_COLUMNS = frozenset({"frames", "q", "v", "extrinsics"})
 
@@ -24,13 +24,13 @@ _TRAINING_COLUMNS = frozenset({"frames", "q", "v", "extrinsics"})
 def encode_shard(
     frame_format: FrameFormat, fields: Mapping[str, Field], about: Mapping, trials: Iterable[Mapping[str, np.ndarray]]
 ) -> bytes:
-    """The bytes of a shard; the same input gives the same bytes.
+    """Encode a shard; equal input gives equal bytes.
 
     Args:
-        frame_format: of the frames.
-        fields: what each frame is kept with.
-        about: what the shard says of itself, plain values.
-        trials: their uint8 `frames` and float64 fields.
+        frame_format: Size and rate of the frames.
+        fields: Fields stored beside each frame.
+        about: Description of the shard, plain values.
+        trials: Uint8 `frames` and the fields of each trial.
     """
     schema = _schema(frame_format, fields).with_metadata({_METADATA: json.dumps(about, sort_keys=True).encode()})
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 3), use_threads=False)
@@ -67,7 +67,7 @@ def _lists(kind: pa.FixedSizeListType, values: np.ndarray) -> pa.Array:
 class RecentGroups(OrderedDict[tuple[str, str, int], dict[str, np.ndarray]]):
     """Cache of the groups read last, of all shards: frames and states of one window lie in the same ones."""
 
-    def __init__(self, capacity: int | None = _KEPT_GROUPS) -> None:
+    def __init__(self, capacity: int | None = _CACHED_GROUPS) -> None:
         """Cache `capacity` groups; None for all that are ever read."""
         super().__init__()
         self.capacity = capacity

@@ -1,4 +1,4 @@
-"""A look into a data set or a video: a contact sheet, or a clip, with the states drawn over the frames."""
+"""Contact sheets and clips of data sets and videos, with the states drawn over the frames."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def show(
     """Draw a trial of a data set, or a video, and return the file.
 
     Args:
-        source: a data set's folder or a video.
-        out: a .png becomes a contact sheet of frames at equal steps, a video suffix (.mp4, .gif …) a clip of all.
-        trial: of the data set.
-        split: of the data set.
-        frames: on the contact sheet.
-        states: draw the true states over the frames.
+        source: Folder of a data set, or a video.
+        out: Path of the result: a contact sheet of frames at equal steps if it ends in .png, a clip of all frames for
+            .mp4, .gif and other video suffixes.
+        trial: Number of a trial of the data set.
+        split: Split of the data set.
+        frames: Number of frames of the contact sheet.
+        states: If true, draw the true states over the frames.
     """
     check_count("frames", frames)
     path = Path(out)
@@ -47,13 +48,13 @@ def show(
     if Path(source).is_dir() or (Path(source) / DESCRIPTION).exists():
         dataset = Dataset(source, split)
         length, fps = dataset.shards[dataset.shard_of(trial)].frames, dataset.fps
-        wanted = _equally_spaced(length, frames) if still else range(length)
-        pictures = _trial_pictures(dataset, trial, wanted, states)
+        indices = _equally_spaced(length, frames) if still else range(length)
+        pictures = _trial_pictures(dataset, trial, indices, states)
     else:
         fps = video.read_info(source).fps
         length = sum(1 for _ in video.stream(source)) if still else 0
-        wanted = _equally_spaced(length, frames) if still else None
-        pictures = _video_pictures(source, None if wanted is None else set(wanted))
+        indices = _equally_spaced(length, frames) if still else None
+        pictures = _video_pictures(source, None if indices is None else set(indices))
     if not still:
         if not np.isfinite(fps):
             raise InputError(f"source: {source} does not state its frame rate")
@@ -70,9 +71,9 @@ def _magnification(height: int) -> int:
     return max(1, round(_HEIGHT / height))
 
 
-def _trial_pictures(dataset: Dataset, trial: int, wanted, states: bool) -> Iterator[tuple[float, np.ndarray]]:
+def _trial_pictures(dataset: Dataset, trial: int, indices, states: bool) -> Iterator[tuple[float, np.ndarray]]:
     recipe = recipe_of(dataset.folder.description()) if states else None
-    for index in wanted:
+    for index in indices:
         marks: list[OverlayShape] = []
         if recipe is not None:
             marks = recipe.marks({name: dataset.field(name, trial, index, index + 1)[0] for name in dataset.fields})
@@ -80,7 +81,7 @@ def _trial_pictures(dataset: Dataset, trial: int, wanted, states: bool) -> Itera
         yield index * dataset.dt, draw_overlay(frame, marks, _magnification(len(frame)))
 
 
-def _video_pictures(source: str | os.PathLike[str], wanted: set[int] | None) -> Iterator[tuple[float, np.ndarray]]:
+def _video_pictures(source: str | os.PathLike[str], indices: set[int] | None) -> Iterator[tuple[float, np.ndarray]]:
     for index, (time, frame) in enumerate(video.stream(source)):
-        if wanted is None or index in wanted:
+        if indices is None or index in indices:
             yield time, draw_overlay(frame, (), _magnification(len(frame)))

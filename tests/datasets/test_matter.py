@@ -63,7 +63,7 @@ def test_a_block_swings_about_its_equilibrium_and_is_drawn_where_it_is():
     green = np.clip(picture[..., 1] - picture[..., ::2].max(-1), 0, None)
     middles = np.arange(48) + 0.5
     seen = np.array([(green * middles).sum(), (green * middles[:, None]).sum()]) / green.sum()
-    np.testing.assert_allclose(seen, recipe._seen(places[10, 1]), atol=0.1)
+    np.testing.assert_allclose(seen, recipe._pixels(places[10, 1]), atol=0.1)
     assert len(recipe.marks({name: value[0] for name, value in trial.items()})) == 3
 
 

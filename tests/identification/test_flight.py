@@ -9,7 +9,7 @@ from identification.clip_tracks import tracks_of
 from physvision.datasets.clips import Filming, Motion, draw, film
 from physvision.identification import identify
 
-HIGH_SPEED = Filming(size=(320, 240), fps=240.0, readout=0.0, share=0.7)
+HIGH_SPEED = Filming(size=(320, 240), fps=240.0, readout=0.0, fill_fraction=0.7)
 
 
 def shot(seed):

@@ -234,7 +234,7 @@ def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
 @pytest.mark.parametrize("seed", [101, 113])
 def test_what_rests_until_it_is_struck_is_found_with_what_strikes_it(tmp_path, seed):
     """It is no shadow of the other; where it then moves by less than its size, parts of it always hide a place."""
-    clip = draw("collision", seed, Filming(size=(320, 240), fps=50.0, share=0.75))
+    clip = draw("collision", seed, Filming(size=(320, 240), fps=50.0, fill_fraction=0.75))
     tracks = find_tracks(clip.write(tmp_path / "clip.mp4"), min_objects=2)
     assert len(tracks) == 2
     places = clip.places()

@@ -1,4 +1,4 @@
-"""What the table looks like: background, balls, camera shake, noise."""
+"""Appearance of a billiards table: background, balls, camera shake, noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTURE_NODES = 6
 
 @dataclass(frozen=True)
 class DrawingStyle:
-    """How to draw a trial; the values are described in the recipe."""
+    """Drawing options of a trial; the recipe describes them."""
 
     size: int
     colors: Float[np.ndarray, "balls 3"]
@@ -25,7 +25,7 @@ class DrawingStyle:
 
 
 def camera_path(frames: int, shake: int | float, random: np.random.Generator) -> Float[np.ndarray, "frames 2"]:
-    """Offset of the picture in each frame, pixels: independent from frame to frame, as of a hand that trembles."""
+    """Offset of the picture in each frame, pixels: independent from frame to frame, like a trembling hand."""
     if shake == 0:
         return np.zeros((frames, 2))
     return random.normal(0.0, shake, (frames, 2))
@@ -38,7 +38,7 @@ def draw_frames(
     camera: Float[np.ndarray, "frames 2"],
     random: np.random.Generator,
 ) -> UInt8[np.ndarray, "frames height width 3"]:
-    """The frames of a trial."""
+    """Draw the frames of a trial."""
     size = appearance.size
     canvas = np.empty((len(positions), size, size, 3), np.uint8)
     if appearance.texture == 0.0:
@@ -58,17 +58,17 @@ def draw_frames(
 
 
 def _smooth(nodes: np.ndarray, offset: np.ndarray, size: int) -> np.ndarray:
-    """The pattern through `nodes`, moved by `offset` pixels: a cubic blend that is flat at the nodes and periodic."""
+    """Pattern through `nodes`, moved by `offset` pixels: a periodic cubic blend that is flat at the nodes."""
     count = len(nodes)
 
     def blend(shift: float) -> np.ndarray:
         at = ((np.arange(size) + 0.5 - shift) / size * count) % count
         low = np.floor(at).astype(int) % count
-        share = at - np.floor(at)
-        share = share**2 * (3.0 - 2.0 * share)
+        weight = at - np.floor(at)
+        weight = weight**2 * (3.0 - 2.0 * weight)
         weights = np.zeros((size, count))
-        weights[np.arange(size), low] += 1.0 - share
-        weights[np.arange(size), (low + 1) % count] += share
+        weights[np.arange(size), low] += 1.0 - weight
+        weights[np.arange(size), (low + 1) % count] += weight
         return weights
 
     return np.einsum("in,jm,nmc->ijc", blend(offset[1]), blend(offset[0]), nodes, optimize=True)

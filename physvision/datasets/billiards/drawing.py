@@ -1,4 +1,4 @@
-"""Discs drawn with the exact share of each pixel that they cover."""
+"""Discs drawn with their exact coverage of each pixel."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from jaxtyping import Float, UInt8
 def disc_coverage(
     centers: Float[np.ndarray, "frames 2"], radius: float, patch: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Share of each pixel that a disc covers, in a square patch of pixels around it.
+    """Fraction of each pixel that a disc covers, in a square patch of pixels around it.
 
     The pixel of row i and column j covers j ≤ x ≤ j + 1, i ≤ y ≤ i + 1. With the area A(x, y) of the part of the disc
-    left of x and above y, a pixel's share is A at two opposite corners less A at the other two.
+    left of x and above y, a pixel's coverage is A at two opposite corners less A at the other two.
 
     Args:
-        centers: x and y, pixels.
-        radius: pixels.
-        patch: side of the patch, at least 2 radius + 2; pixels.
+        centers: Centers of the disc, x and y, pixels.
+        radius: Radius of the disc, pixels.
+        patch: Side of the patch, at least 2 radius + 2; pixels.
 
     Returns:
-        coverage: (frames, patch, patch), 0 to 1.
-        rows, columns: (frames, patch) of the pixels in the patch; they can lie outside of the picture.
+        Coverage (frames, patch, patch), 0 to 1; rows and columns (frames, patch) of the pixels in the patch, which can
+        lie outside of the picture.
     """
     first = np.floor(centers - 0.5 * patch + 0.5).astype(np.int64)
     steps = np.arange(patch + 1)
@@ -34,7 +34,7 @@ def disc_coverage(
 
 
 def _quadrant_area(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Area of the unit disc's part left of x and above y (smaller than both).
+    """Area of the part of the unit disc left of x and above y (smaller than both).
 
     A column at s reaches from −h(s) to min(h(s), y) with h(s) = √(1 − s²). Let G(x) = ∫h from −1 to x, and let
     c = √(1 − y²) be the disc's half width at y. Then
@@ -63,13 +63,13 @@ def draw_discs(
     radii: Float[np.ndarray, " discs"],
     colors: Float[np.ndarray, "discs channels"],
 ) -> None:
-    """Draw discs into `canvas`; parts outside of it are cut off.
+    """Draw discs into a picture, clipped at its borders.
 
     Args:
-        canvas: the background, drawn over in place.
-        centers: x and y, pixels.
-        radii: pixels.
-        colors: 0 to 1.
+        canvas: Background, drawn over in place.
+        centers: Centers of the discs, x and y, pixels.
+        radii: Radii of the discs, pixels.
+        colors: Colors of the discs, 0 to 1.
     """
     background = canvas.copy() if canvas.any() else np.zeros((1, 1, 1, canvas.shape[-1]), np.uint8)
     plain = background.shape[1] == 1
@@ -82,9 +82,9 @@ def draw_discs(
             & ((columns >= 0) & (columns < width))[:, None, :]
         )
         frame, row, column = np.nonzero(inside)
-        share = coverage[inside][:, None]
+        weight = coverage[inside][:, None]
         row, column = rows[frame, row], columns[frame, column]
         behind = background[0, 0, 0] if plain else background[frame, row, column]
-        # Discs never overlap, but two can share a pixel: each replaces its own share of the background.
-        blended = canvas[frame, row, column] + share * (255.0 * colors[disc] - behind)
+        # Discs never overlap, but two can cover parts of one pixel: each replaces its own part of the background.
+        blended = canvas[frame, row, column] + weight * (255.0 * colors[disc] - behind)
         canvas[frame, row, column] = np.rint(np.clip(blended, 0.0, 255.0)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Balls on a table, seen from above."""
+"""Recipe of the data set `billiards`: balls on a table, seen from above."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from physvision.datasets.billiards.simulation import Table, simulate
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
 from physvision.video.overlay import Arrow, CircleOutline, OverlayShape
 
-_MOST_PLACINGS = 10_000
+_MAX_PLACEMENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,22 @@ class BilliardsRecipe(Recipe):
     One world unit is one pixel; x points right, y down, and the walls are the borders of the picture.
 
     Attributes:
-        trials: number of trials; a tenth each is for validation and test.
-        frames: number of frames of a trial.
-        seed: of all random choices.
-        balls: number of balls.
-        size: side of the picture and the box, pixels.
-        radius: of the balls, pixels.
-        fps: frames a second.
-        speed: lowest and highest speed at the start, pixels a frame.
-        restitution: of all impacts, 0 to 1.
-        sliding_deceleration: deceleration of rolling balls, pixels a second squared.
-        masses: lowest and highest mass, drawn for every ball of every trial; kg.
-        colors: red, green, blue of each ball, 0 to 1; hues at equal steps if not given.
-        background: red, green, blue behind the balls, 0 to 1.
-        texture: contrast of a smooth random pattern in the background, drawn for every trial; 0 to 1.
-        noise: standard deviation of the noise of every pixel and channel; 1 is full scale.
-        shake: standard deviation of the camera's offset from frame to frame, pixels.
+        trials: Number of trials; a tenth each is for validation and test.
+        frames: Number of frames of a trial.
+        seed: Seed of all random choices.
+        balls: Number of balls.
+        size: Side of the picture and the box, pixels.
+        radius: Radius of the balls, pixels.
+        fps: Frames per second.
+        speed: Lowest and highest speed at the start, pixels a frame.
+        restitution: Coefficient of restitution of all impacts, 0 to 1.
+        sliding_deceleration: Deceleration of moving balls by the table, pixels a second squared.
+        masses: Lowest and highest mass, drawn for every ball of every trial; kg.
+        colors: Red, green, blue of each ball, 0 to 1; hues at equal steps if not given.
+        background: Red, green, blue behind the balls, 0 to 1.
+        texture: Contrast of a smooth random pattern in the background, drawn for every trial; 0 to 1.
+        noise: Standard deviation of the noise of every pixel and channel; 1 is full scale.
+        shake: Standard deviation of the camera's offset from frame to frame, pixels.
     """
 
     trials: int = 10_000
@@ -63,7 +63,7 @@ class BilliardsRecipe(Recipe):
     name: ClassVar[str] = "billiards"
 
     def check(self) -> None:
-        """Raise where a value makes no sense."""
+        """Raise if a value is out of range."""
         super().check()
         self.require_whole("balls", 1)
         self.require_whole("size", 2)
@@ -87,11 +87,11 @@ class BilliardsRecipe(Recipe):
     def _check_room(self) -> None:
         """Raise if the balls do not fit: each wants a square of its diameter, and room to be placed at random."""
         room = self.size - 2 * self.radius
-        share = self.balls * np.pi * self.radius**2 / self.size**2
-        if room <= 0 or (self.balls > 1 and share > 0.4):
+        cover = self.balls * np.pi * self.radius**2 / self.size**2
+        if room <= 0 or (self.balls > 1 and cover > 0.4):
             raise InputError(
                 f"size: a box of {self.size} pixels is too small for {self.balls} balls of radius {self.radius:g} "
-                f"(they cover {share:.0%} of it, at most 40% can be placed); make it larger or the balls smaller"
+                f"(they cover {cover:.0%} of it, at most 40% can be placed); make it larger or the balls smaller"
             )
 
     @property
@@ -105,26 +105,26 @@ class BilliardsRecipe(Recipe):
 
     @property
     def fields(self) -> dict[str, Field]:
-        """State and parameters of every frame."""
+        """State and properties of every frame."""
         balls = self.balls
         return {
-            "q": Field((balls, 3), "px, px, rad", "x, y of the centre and angle of every ball; discs do not turn"),
+            "q": Field((balls, 3), "px, px, rad", "x, y of the center and angle of every ball; discs do not turn"),
             "v": Field((balls, 3), "px/s, px/s, rad/s", "rate of q; after an impact at this very moment"),
             "mass": Field((balls,), "kg", "masses of the balls", per_trial=True),
             "radius": Field((balls,), "px", "radii of the balls", per_trial=True),
             "restitution": Field((), "1", "restitution of all impacts", per_trial=True),
-            "sliding_deceleration": Field((), "px/s^2", "deceleration of rolling balls", per_trial=True),
+            "sliding_deceleration": Field((), "px/s^2", "deceleration of moving balls by the table", per_trial=True),
             "camera": Field((2,), "px", "offset of the picture by camera shake"),
         }
 
     def ball_colors(self) -> tuple[tuple[float, ...], ...]:
-        """Red, green, blue of each ball."""
+        """Red, green, blue of each ball, 0 to 1."""
         if self.colors is not None:
             return tuple(tuple(map(float, color)) for color in self.colors)
         return tuple(colorsys.hsv_to_rgb(ball / self.balls, 1.0, 1.0) for ball in range(self.balls))
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
-        """One trial, its frames and fields."""
+        """Make one trial, its frames and fields."""
         table = Table(
             radii=np.full(self.balls, float(self.radius)),
             masses=random.uniform(*self.masses, self.balls),
@@ -158,7 +158,7 @@ class BilliardsRecipe(Recipe):
         }
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
-        """A ring around every ball and an arrow to where it would be in a fifth of a second."""
+        """Circle around every ball, and an arrow to its place in a fifth of a second without impacts."""
         marks: list[OverlayShape] = []
         for place, rate, radius in zip(values["q"], values["v"], values["radius"], strict=True):
             start = place[:2] + values["camera"]
@@ -167,8 +167,8 @@ class BilliardsRecipe(Recipe):
         return marks
 
     def _place(self, random: np.random.Generator) -> np.ndarray:
-        """Centres of balls that neither touch each other nor a wall, uniform among all such."""
-        for _ in range(_MOST_PLACINGS):
+        """Centers of balls that touch neither each other nor a wall, uniform among all such."""
+        for _ in range(_MAX_PLACEMENTS):
             placed = np.empty((0, 2))
             while len(placed) < self.balls:
                 center = random.uniform(self.radius, self.size - self.radius, 2)
@@ -179,5 +179,5 @@ class BilliardsRecipe(Recipe):
                 return placed
         raise InputError(
             f"size: {self.balls} balls of radius {self.radius:g} found no room in a box of {self.size} pixels "
-            f"in {_MOST_PLACINGS} tries; make it larger or the balls smaller"
+            f"in {_MAX_PLACEMENTS} tries; make it larger or the balls smaller"
         )

@@ -13,23 +13,24 @@ import numpy as np
 
 from physvision.core import MissingError
 
-_FEW = 12  # squares along each side
+# Number of squares along each side.
+_SQUARES = 12
 
 
 class Block:
-    """A square block, held at its top, at rest and unstrained until it is let go.
+    """Square block, held at its top, at rest and unstrained until its release.
 
     Args:
-        side: m.
-        modulus: Pa.
-        ratio: Poisson's.
-        density: kg/m³.
-        gravity: m/s², downwards.
-        squares: along each side.
+        side: Side of the block, m.
+        modulus: Young's modulus, Pa.
+        ratio: Poisson's ratio.
+        density: Density, kg/m³.
+        gravity: Gravitational acceleration, downwards, m/s².
+        squares: Number of squares along each side.
     """
 
     def __init__(
-        self, side: float, modulus: float, ratio: float, density: float, gravity: float, squares: int = _FEW
+        self, side: float, modulus: float, ratio: float, density: float, gravity: float, squares: int = _SQUARES
     ) -> None:
         fem, forms = _scikit_fem()
         line = np.linspace(0.0, side, squares + 1)
@@ -43,21 +44,21 @@ class Block:
         self.stiffness, self.mass, self.weight = stiffness[free][:, free], mass[free][:, free], weight[free]
 
     def motion(self, dt: float, steps: int, every: int) -> tuple[np.ndarray, np.ndarray]:
-        """Displacements and velocities of the corners of all triangles, (times, corners, 2), every so many steps."""
+        """Displacements and velocities of the corners of all triangles, (times, corners, 2), every `every` steps."""
         from scipy.sparse.linalg import splu
 
         left = splu((self.mass + dt**2 / 4 * self.stiffness).tocsc())
         x, v = np.zeros((2, len(self.free)))
         a = splu(self.mass.tocsc()).solve(self.weight)
-        kept = [(x, v)]
+        states = [(x, v)]
         for step in range(1, steps + 1):
             ahead = x + dt * v + dt**2 / 4 * a
             after = left.solve(self.weight - self.stiffness @ ahead)
             x, v, a = ahead + dt**2 / 4 * after, v + dt / 2 * (a + after), after
             if step % every == 0:
-                kept.append((x, v))
-        whole = np.zeros((2, len(kept), self.size))
-        whole[0][:, self.free], whole[1][:, self.free] = ([each[k] for each in kept] for k in range(2))
+                states.append((x, v))
+        whole = np.zeros((2, len(states), self.size))
+        whole[0][:, self.free], whole[1][:, self.free] = ([state[k] for state in states] for k in range(2))
         moved, rates = whole[:, :, self.nodes]
         return moved, rates
 

@@ -23,21 +23,21 @@ _FINE = 8  # pixels are drawn of so many times so many
 
 @dataclass(frozen=True)
 class BlockRecipe(Recipe):
-    """A block that hangs by its top and is let go, with three marks on its lower edge; small strains.
+    """Block that hangs by its top and is released, with three marks on its lower edge; small strains.
 
     Attributes:
-        trials: number of trials; a tenth each is for validation and test.
-        frames: number of frames of a trial.
-        seed: of all random choices.
-        size: side of the picture, pixels.
-        dt: time between frames, seconds.
-        side: of the block, m.
-        modulus: Young's, lowest and highest, drawn for every trial; Pa.
-        ratio: Poisson's.
-        density: kg/m³.
-        gravity: m/s², downwards.
-        noise: standard deviation of the noise of every pixel and channel; 1 is full scale.
-        substeps: of the solver from frame to frame.
+        trials: Number of trials; a tenth each is for validation and test.
+        frames: Number of frames of a trial.
+        seed: Seed of all random choices.
+        size: Side of the picture, pixels.
+        dt: Time between frames, s.
+        side: Side of the block, m.
+        modulus: Lowest and highest Young's modulus, drawn for every trial; Pa.
+        ratio: Poisson's ratio.
+        density: Density, kg/m³.
+        gravity: Gravitational acceleration, downwards, m/s².
+        noise: Standard deviation of the noise of every pixel and channel; 1 is full scale.
+        substeps: Number of steps of the solver from frame to frame.
     """
 
     trials: int = 20
@@ -57,10 +57,10 @@ class BlockRecipe(Recipe):
     packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow", "scikit-fem")
 
     def check(self) -> None:
-        """Raise where a value makes no sense."""
+        """Raise if a value is out of range."""
         super().check()
-        for name, least in (("size", 8), ("substeps", 1)):
-            self.require_whole(name, least)
+        for name, minimum in (("size", 8), ("substeps", 1)):
+            self.require_whole(name, minimum)
         for name in ("dt", "side", "density"):
             self.require_number(name, 0, above=True)
         for name in ("gravity", "noise"):
@@ -70,7 +70,7 @@ class BlockRecipe(Recipe):
 
     @property
     def scale(self) -> float:
-        """Pixels of a metre."""
+        """Pixels per meter of the world."""
         return self.size / (_WIDE * self.side)
 
     @property
@@ -85,7 +85,7 @@ class BlockRecipe(Recipe):
 
     @property
     def fields(self) -> dict[str, Field]:
-        """Marks and parameters of every frame."""
+        """State of the marks and properties of every frame."""
         return {
             "q": Field((2 * len(MARKS),), "m", "places of the marks, x and y of each"),
             "v": Field((2 * len(MARKS),), "m/s", "rates of q"),
@@ -96,31 +96,31 @@ class BlockRecipe(Recipe):
         }
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
-        """One trial, its frames and fields."""
+        """Make one trial, its frames and fields."""
         side = float(self.side)
         modulus = float(np.exp(random.uniform(*np.log(np.array(self.modulus, dtype=float)))))
         block = Block(side, modulus, float(self.ratio), float(self.density), float(self.gravity))
         moved, rates = block.motion(float(self.dt) / self.substeps, (self.frames - 1) * self.substeps, self.substeps)
-        marked = [int(np.abs(block.places - side * np.array(mark)).sum(1).argmin()) for mark in MARKS]
+        corners = [int(np.abs(block.places - side * np.array(mark)).sum(1).argmin()) for mark in MARKS]
         edge = _around(block.places, side)
         places = block.places + moved
-        frames = np.stack([self._picture(now[edge], now[marked]) for now in places])
+        frames = np.stack([self._picture(now[edge], now[corners]) for now in places])
         noise = random.standard_normal(frames.shape, dtype=np.float32) * np.float32(self.noise)
         constant = {"modulus": modulus, "ratio": self.ratio, "density": self.density, "gravity": self.gravity}
         return {
             "frames": np.rint(255.0 * np.clip(frames + noise, 0.0, 1.0)).astype(np.uint8),
-            "q": places[:, marked].reshape(self.frames, -1),
-            "v": rates[:, marked].reshape(self.frames, -1),
+            "q": places[:, corners].reshape(self.frames, -1),
+            "v": rates[:, corners].reshape(self.frames, -1),
             **{name: np.array(float(value)) for name, value in constant.items()},
         }
 
     @property
     def radius(self) -> float:
-        """Of the marks, m."""
+        """Radius of the marks, m."""
         return 0.06 * float(self.side)
 
-    def _seen(self, places: np.ndarray) -> np.ndarray:
-        """Columns and rows."""
+    def _pixels(self, places: np.ndarray) -> np.ndarray:
+        """Columns and rows of points of the world."""
         return np.stack(
             [
                 self.size / 2 + self.scale * (places[..., 0] - self.side / 2),
@@ -130,26 +130,26 @@ class BlockRecipe(Recipe):
         )
 
     def _picture(self, edge: np.ndarray, marks: np.ndarray) -> np.ndarray:
-        """The block and its marks, drawn finely and averaged."""
+        """Draw the block and its marks finely, and average."""
         fine = np.zeros((_FINE * self.size, _FINE * self.size, 3), np.float32)
         middles = np.arange(_FINE * self.size) + 0.5
         # OpenCV fills pixels whose middles, at whole numbers, are inside; places come in 1/256 of a fine pixel.
-        outline = np.rint(256 * (_FINE * self._seen(edge) - 0.5)).astype(np.int32)
+        outline = np.rint(256 * (_FINE * self._pixels(edge) - 0.5)).astype(np.int32)
         cv2.fillPoly(fine, [outline], (_BODY,) * 3, shift=8)
-        for place, color in zip(_FINE * self._seen(marks), COLORS, strict=True):
+        for place, color in zip(_FINE * self._pixels(marks), COLORS, strict=True):
             reach = (middles - place[0]) ** 2 + (middles[:, None] - place[1]) ** 2
             fine[reach < (_FINE * self.scale * self.radius) ** 2] = color
         return fine.reshape(self.size, _FINE, self.size, _FINE, 3).mean((1, 3))
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
-        """A ring around each mark."""
+        """Circle around each mark of the block."""
         return [
-            CircleOutline(tuple(place), self.scale * self.radius) for place in self._seen(values["q"].reshape(-1, 2))
+            CircleOutline(tuple(place), self.scale * self.radius) for place in self._pixels(values["q"].reshape(-1, 2))
         ]
 
 
 def _around(places: np.ndarray, side: float) -> np.ndarray:
-    """Numbers of the places on the square's edge, in order around it."""
+    """Indices of the places on the edge of the square, in order around it."""
     x, y = places.T / side - 0.5
     on = np.flatnonzero(np.maximum(np.abs(x), np.abs(y)) > 0.5 - 1e-9)
     return on[np.argsort(np.arctan2(y[on], x[on]))]

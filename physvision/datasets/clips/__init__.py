@@ -1,4 +1,4 @@
-"""Drawn clips of simple motions with their truth: what `identify` is tested with, and what its examples show."""
+"""Drawn clips of simple motions with their truth, for tests and examples of `identify`."""
 
 from physvision.datasets.clips.filming import KINDS, LEADING, DrawnClip, Filming, draw, film
 from physvision.datasets.clips.motion import Body, Line, Motion

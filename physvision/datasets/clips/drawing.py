@@ -1,4 +1,4 @@
-"""Frames of a motion: bodies, lines, shadows and a hand before a background, blurred and sheared as cameras do it."""
+"""Frames of a motion: bodies, lines, shadows and a hand before a background, with blur and rolling shutter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SKIN, _SLEEVE = (0.80, 0.58, 0.46), (0.72, 0.52, 0.41)
 
 @dataclass(frozen=True)
 class Projection:
-    """How the plane of the motion appears in the picture.
+    """Projection of the plane of motion into the picture.
 
     Attributes:
-        matrix: the homography from x, y in metres to pixels from the picture's corner, y down.
-        scale: pixels a metre in the picture's middle.
+        matrix: Homography from x, y in meters to pixels from the corner of the picture, y down.
+        scale: Pixels per meter in the middle of the picture.
     """
 
     matrix: np.ndarray
@@ -30,7 +30,7 @@ class Projection:
         return _mapped(self.matrix, points)
 
     def back(self, pixels: np.ndarray) -> np.ndarray:
-        """Points of the plane, m, that are seen at pixels (…, 2)."""
+        """Points of the plane, m, that appear at pixels (…, 2)."""
         return _mapped(np.linalg.inv(self.matrix), pixels)
 
 
@@ -40,25 +40,25 @@ def _mapped(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 
 def view(
-    points: np.ndarray, width: int, height: int, share: float, roll: float, yaw: float, pitch: float
+    points: np.ndarray, width: int, height: int, fill_fraction: float, roll: float, yaw: float, pitch: float
 ) -> tuple[Projection, float]:
-    """The view that holds `points` (n, 2), m, in this share of the picture, from 2.5 picture widths away.
+    """View that holds points in a fraction of the picture, from 2.5 picture widths away, and its scale.
 
     Args:
-        points: what must be seen.
-        width: of the picture, pixels.
-        height: of the picture, pixels.
-        share: of the picture that they fill.
-        roll: of the camera, rad.
-        yaw: of the camera against the plane's normal, rad; `pitch` likewise.
-        pitch: rad.
+        points: Points that must be visible, (n, 2), m.
+        width: Width of the picture, pixels.
+        height: Height of the picture, pixels.
+        fill_fraction: Fraction of the picture that they fill.
+        roll: Rotation of the camera about its line of sight, rad.
+        yaw: Rotation of the camera to the side against the normal of the plane, rad.
+        pitch: Rotation of the camera up or down against the normal of the plane, rad.
     """
     low, high = points.min(0), points.max(0)
     span = np.maximum(high - low, 1e-3)
-    scale = share * min(width / span[0], height / span[1])
+    scale = fill_fraction * min(width / span[0], height / span[1])
     middle = (low + high) / 2
     turned = np.array([[np.cos(roll), -np.sin(roll), 0], [np.sin(roll), np.cos(roll), 0], [0, 0, 1]])
-    seen = np.array(
+    tilted = np.array(
         [
             [np.cos(yaw), 0, 0],
             [0, np.cos(pitch), 0],
@@ -67,31 +67,31 @@ def view(
     )
     flat = np.array([[scale, 0, -scale * middle[0]], [0, -scale, scale * middle[1]], [0, 0, 1]])
     shift = np.array([[1, 0, width / 2], [0, 1, height / 2], [0, 0, 1]])
-    return Projection(shift @ seen @ turned @ flat, float(scale)), float(scale)
+    return Projection(shift @ tilted @ turned @ flat, float(scale)), float(scale)
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """When a frame's pixels see: every row for `open` seconds, the last one `readout` seconds after the first."""
+    """Exposure of a frame: every row is open for `open` seconds, the last one `readout` seconds after the first."""
 
     open: float
     readout: float
 
 
 class Painter:
-    """Paints frames of one motion; the background is painted once."""
+    """Painter of the frames of a motion; the background is painted once."""
 
     def __init__(
         self, motion: Motion, view: Projection, size: tuple[int, int], exposure: Exposure, random: np.random.Generator
     ) -> None:
-        """Choose the background and what is around at random; `size` is width and height."""
+        """Choose the background and its objects at random; `size` is width and height."""
         self.motion, self.view, self.size, self.exposure = motion, view, size, exposure
         self.background = _background(motion, view, size, random)
         self._shadow = random.uniform(-1, 1, 2) * [3.0, 0.5] + [0, 2.0], random.uniform(0, 0.3)
         self._hand = _hand(motion) if motion.hand is not None else None
 
     def frame(self, time: float, shift: np.ndarray) -> np.ndarray:
-        """The frame, levels of 0 to 255, whose first row opens at `time`; `shift` is the camera's shake, pixels."""
+        """Frame in levels of 0 to 255 whose first row opens at `time`; `shift` is the camera's shake, pixels."""
         width, height = self.size
         moved = np.array([[1, 0, shift[0]], [0, 1, shift[1]]])
         picture = cv2.warpAffine(
@@ -132,7 +132,7 @@ class Painter:
         return _Part(distance, corners)
 
     def _draw_line(self, picture: np.ndarray, time: float, shift: np.ndarray, line: Line) -> None:
-        """A line where it is when the row that shows its end is read, blurred by four exposures."""
+        """Draw a line as it is when the row that shows its end is read, blurred by four exposures."""
         time += self.exposure.readout * self._row(time, line.end) / picture.shape[0]
         times = time + self.exposure.open * (np.arange(4) + 0.5) / 4
         poses = self.motion.poses(times)[..., :2]
@@ -158,7 +158,7 @@ class Painter:
         return float(np.clip(place[0, 1], 0, self.size[1]))
 
     def _paint(self, picture, time, shift, part, color, darkness=0.0, mark=0.0, soft=0.0) -> None:
-        """Blend a part into the picture: its colour, or only darker; the exposure averaged, each row at its time."""
+        """Blend a part into the picture, in its color or only darker, averaged over the exposure of each row."""
         height, width = picture.shape[:2]
         last = time + self.exposure.readout + self.exposure.open
         box = self.view.project(part.corners(np.linspace(time, last, 5))) + shift
@@ -174,24 +174,24 @@ class Painter:
         pixels = np.stack(np.meshgrid(columns, rows), -1) - shift
         points = self.view.back(pixels)
         covered = np.zeros(points.shape[:2])
-        marked = np.zeros(points.shape[:2])
+        darkened = np.zeros(points.shape[:2])
         for sample in range(count):
             times = time + self.exposure.readout * rows / height + self.exposure.open * (sample + 0.5) / count
             outside, across = part.distance(points, times)
-            share = np.clip(0.5 - outside / max(1 / self.view.scale, soft), 0, 1) / count
-            covered += share
-            marked += share * np.clip(0.5 + across * self.view.scale, 0, 1)
+            weight = np.clip(0.5 - outside / max(1 / self.view.scale, soft), 0, 1) / count
+            covered += weight
+            darkened += weight * np.clip(0.5 + across * self.view.scale, 0, 1)
         piece = picture[top:bottom, left:right]
         if color is None:
             piece *= 1 - darkness * covered[..., None]
         else:
             piece *= 1 - covered[..., None]
-            piece += 255 * np.asarray(color) * (covered - mark * marked)[..., None]
+            piece += 255 * np.asarray(color) * (covered - mark * darkened)[..., None]
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Something to paint: distance to its edge (m, negative inside) at points (rows, columns, 2) and a time a row."""
+    """Part to paint: distance to its edge (m, negative inside) at points (rows, columns, 2) and a time for each row."""
 
     distance: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
     corners: Callable[[np.ndarray], np.ndarray]
@@ -211,19 +211,19 @@ def _outside(body: Body, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _knots(start: np.ndarray, end: np.ndarray, line: Line) -> np.ndarray:
-    """Points along a line: its ends, or a spring's zigzag."""
+    """Points along a line: its ends, or the zigzag of a spring."""
     if not line.coils:
         return np.stack([start, end])
-    shares = np.linspace(0, 1, 2 * line.coils + 2)
-    aside = np.where(np.arange(len(shares)) % 2, 1.0, -1.0) * 3 * line.width
+    fractions = np.linspace(0, 1, 2 * line.coils + 2)
+    aside = np.where(np.arange(len(fractions)) % 2, 1.0, -1.0) * 3 * line.width
     aside[[0, -1]] = 0.0
     along = end - start
     normal = np.stack([-along[:, 1], along[:, 0]], 1) / np.linalg.norm(along, axis=1, keepdims=True)
-    return start + shares[:, None, None] * along + aside[:, None, None] * normal
+    return start + fractions[:, None, None] * along + aside[:, None, None] * normal
 
 
 def _hand(motion: Motion):
-    """A hand and a forearm that hold a body until it is let go, and stay behind."""
+    """Hand and forearm that hold a body until its release, and stay behind."""
     held = motion.bodies[motion.hand or 0]
     size = 2.6 * held.size[0]
     final = motion.poses(np.array([motion.begin]))[0, motion.hand, :2]
@@ -250,7 +250,7 @@ def _hand(motion: Motion):
 
 
 def _background(motion: Motion, view: Projection, size: tuple[int, int], random: np.random.Generator) -> np.ndarray:
-    """A wall or a table: an even colour, uneven light, a fine texture, a few things that stand around, the ground."""
+    """Wall or table: an even color, uneven light, a fine texture, a few boxes and the ground."""
     width, height = size
     base = _base_color(motion, random)
     light = cv2.resize(random.normal(0, 1, (3, 4)).astype(np.float32), (width, height), interpolation=cv2.INTER_CUBIC)
@@ -261,8 +261,8 @@ def _background(motion: Motion, view: Projection, size: tuple[int, int], random:
     for _ in range(random.integers(0, 5)):
         corner, reach = random.uniform(0, 1, 2) * size, random.uniform(0.03, 0.25, 2) * size
         gray = base * random.uniform(0.7, 1.15)
-        one, other = tuple(corner.astype(int).tolist()), tuple((corner + reach).astype(int).tolist())
-        cv2.rectangle(picture, one, other, tuple((255 * gray).tolist()), -1)
+        start, end = tuple(corner.astype(int).tolist()), tuple((corner + reach).astype(int).tolist())
+        cv2.rectangle(picture, start, end, tuple((255 * gray).tolist()), -1)
     ground = 255 * np.clip(base * random.uniform(0.5, 0.8), 0, 1)
     for segment in motion.surfaces:
         ends = view.project(np.array(segment))
@@ -274,7 +274,7 @@ def _background(motion: Motion, view: Projection, size: tuple[int, int], random:
 
 
 def _base_color(motion: Motion, random: np.random.Generator) -> np.ndarray:
-    """A background that every body can be told from."""
+    """Color of a background from which every body stands out."""
     while True:
         gray = random.uniform(0.08, 0.25) if random.random() < 0.25 else random.uniform(0.45, 0.9)
         base = np.clip(gray + random.normal(0, 0.04, 3), 0.02, 0.95)

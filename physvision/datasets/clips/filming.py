@@ -1,4 +1,4 @@
-"""A drawn clip: a motion, how it was filmed, and the file that comes of it with everything that spoils real ones."""
+"""Drawn clips: a motion, the way it is filmed, and a file with the defects of real clips."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
     make.__name__: make
     for make in (pendulum, double_pendulum, projectile, bounce, spring, slide, roll, collision, circular, fall)
 }
-# The parameters that a clip of each kind is made for; the others are hard to tell from one clip.
+# Parameters that a clip of each kind determines well.
 LEADING = {
     "pendulum": ("length",),
     "double_pendulum": ("length_1", "length_2"),
@@ -36,32 +36,33 @@ LEADING = {
     "circular": ("period", "radius"),
     "fall": ("acceleration",),
 }
-_MEASURED = 1e-3  # of a scale: how exactly people measure two points of a picture
+# Relative standard deviation of a scale that people measure between two points of a picture.
+_SCALE_ERROR = 1e-3
 _FAST = ("double_pendulum", "collision", "bounce", "projectile", "fall")
 
 
 @dataclass(frozen=True)
 class Filming:
-    """How a motion was filmed.
+    """Camera and file options of a drawn clip.
 
     Attributes:
-        size: width and height, pixels.
-        fps: frames a second that were taken.
-        stamped: frames a second that the file claims; None for the true rate.
-        open: share of a frame's time during which the shutter is open.
-        readout: seconds from the first row to the last.
-        noise: standard deviation of each pixel, levels of 255.
-        flicker: standard deviation of the brightness from frame to frame, of 1.
-        quality: H.264's constant rate factor; 18 is good, 30 is poor.
-        shake: standard deviation of the camera's shift, pixels.
-        roll: of the camera, rad; `yaw` and `pitch` are against the plane's normal.
-        yaw: rad.
-        pitch: rad.
-        share: of the picture that the motion fills.
-        dropped: share of frames that are missing, their stamps too.
-        doubled: share of frames that show the one before again.
-        quarters: quarter turns that the file's rotation flag asks a player for.
-        repeat: times that each frame is shown, as a recording of a screen does.
+        size: Width and height, pixels.
+        fps: True frame rate, frames per second.
+        stamped: Frame rate that the file claims; None for the true rate.
+        open: Fraction of the time between frames during which the shutter is open.
+        readout: Time from the first row to the last, s.
+        noise: Standard deviation of each pixel, levels of 255.
+        flicker: Standard deviation of the brightness from frame to frame, of 1.
+        quality: Constant rate factor of H.264; 18 is good, 30 is poor.
+        shake: Standard deviation of the camera's shift, pixels.
+        roll: Rotation of the camera about its line of sight, rad.
+        yaw: Rotation of the camera to the side against the normal of the plane, rad.
+        pitch: Rotation of the camera up or down against the normal of the plane, rad.
+        fill_fraction: Fraction of the picture that the motion fills.
+        dropped: Fraction of frames that are missing, with their time stamps.
+        doubled: Fraction of frames that show the one before again.
+        quarters: Quarter turns in the rotation flag of the file.
+        repeat: Number of times that each frame is shown, as in a recording of a screen.
     """
 
     size: tuple[int, int] = (640, 360)
@@ -76,7 +77,7 @@ class Filming:
     roll: float = 0.0
     yaw: float = 0.0
     pitch: float = 0.0
-    share: float = 0.75
+    fill_fraction: float = 0.75
     dropped: float = 0.0
     doubled: float = 0.0
     quarters: int = 0
@@ -84,15 +85,15 @@ class Filming:
 
     @classmethod
     def at_random(cls, random: np.random.Generator, fast: bool = False, tall: bool = False) -> Filming:
-        """As people film: by hand or not, in good light or not.
+        """Random options as people film: by hand or not, in good light or not.
 
         Args:
-            random: what chooses.
-            fast: with 50 frames a second or more.
-            tall: what is filmed is higher than wide, so that the phone may be held upright.
+            random: Random generator.
+            fast: If true, take 50 frames a second or more.
+            tall: If true, the motion is higher than wide, so that the phone may be held upright.
         """
         sizes = ((640, 360), (640, 480), (480, 360), (360, 640))
-        taken = cls(
+        filming = cls(
             size=sizes[random.integers(4 if tall else 3)],
             fps=float(random.choice([50, 60, 120] if fast else [25, 30, 30, 50, 60])),
             open=random.uniform(0.1, 0.5),
@@ -104,28 +105,28 @@ class Filming:
             roll=np.radians(random.uniform(-1.5, 1.5)),
             yaw=np.radians(random.uniform(-2, 2)),
             pitch=np.radians(random.uniform(-2, 2)),
-            share=random.uniform(0.55, 0.85),
+            fill_fraction=random.uniform(0.55, 0.85),
             dropped=random.uniform(0, 0.04) * (random.random() < 0.3),
             doubled=random.uniform(0, 0.04) * (random.random() < 0.3),
         )
         # Slow motion, and the like, is written with a usual rate.
-        return replace(taken, stamped=30.0) if random.random() < 0.1 else taken
+        return replace(filming, stamped=30.0) if random.random() < 0.1 else filming
 
 
 @dataclass(frozen=True)
 class DrawnClip:
-    """A clip that is drawn when it is written.
+    """Clip that is drawn when it is written.
 
     Attributes:
-        motion: what it shows.
-        filming: how.
-        view: the camera's place.
-        times: true seconds of every frame that is in the file, the middle of its first row's exposure.
-        stamps: seconds that the file says.
-        shows: number of the frame whose picture it shows; not its own where it is doubled.
-        seed: what made it.
-        options: what somebody who filmed it would tell besides `motion.known`: the scale as measured, pixels a metre,
-            and the rate.
+        motion: Motion that the clip shows.
+        filming: Camera and file options.
+        view: Projection of the plane of motion.
+        times: True time of every frame in the file, the middle of the exposure of its first row, s.
+        stamps: Time stamps in the file, s.
+        shows: Number of the frame whose picture each frame shows; another than its own where it is doubled.
+        seed: Seed of the clip.
+        options: Options for `identify` that the person who films would state besides `motion.known`: the measured
+            scale, pixels per meter, and the frame rate.
     """
 
     motion: Motion
@@ -139,34 +140,34 @@ class DrawnClip:
 
     @property
     def kind(self) -> str:
-        """Of the motion."""
+        """Name of the kind of motion."""
         return self.motion.kind
 
     @property
     def truth(self) -> dict[str, float]:
-        """Parameters, SI units."""
+        """True values of the parameters, SI units."""
         return dict(self.motion.truth)
 
     @property
     def known(self) -> dict[str, float]:
-        """Parameters that are told."""
+        """Parameters that the person who films would state."""
         return dict(self.motion.known)
 
     def places(self) -> np.ndarray:
-        """Where each body's middle is seen in each frame, (times, bodies, 2), pixels, without shake."""
-        taken = self.times[self.shows]
-        rows = np.zeros((len(taken), len(self.motion.bodies)))
+        """Pixels of the middle of each body in each frame, (times, bodies, 2), without shake."""
+        exposed = self.times[self.shows]
+        rows = np.zeros((len(exposed), len(self.motion.bodies)))
         height = self.filming.size[1]
         places = np.zeros((*rows.shape, 2))
         for _ in range(4):  # the row that sees a body depends on where it is then
             for body in range(rows.shape[1]):
-                moments = taken + self.filming.readout * rows[:, body] / height
+                moments = exposed + self.filming.readout * rows[:, body] / height
                 places[:, body] = self.view.project(self.motion.poses(moments)[:, body, :2])
             rows = np.clip(places[..., 1], 0, height)
         return places
 
     def frames(self) -> Iterator[np.ndarray]:
-        """The frames, levels of 0 to 255, before they are compressed."""
+        """Yield the frames, levels of 0 to 255, before compression."""
         random = np.random.default_rng([self.seed, 1, list(KINDS).index(self.kind)])
         filming = self.filming
         exposure = Exposure(filming.open / filming.fps, filming.readout)
@@ -184,7 +185,7 @@ class DrawnClip:
             yield picture
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write it as H.264 and return the path; the same bytes each time."""
+        """Write the clip as H.264 and return the path; the bytes are the same each time."""
         # x264's tree of macroblocks reads memory that nobody has filled, so that single frames would differ.
         options = {"crf": str(self.filming.quality), "preset": "veryfast", "x264-params": "mbtree=0"}
         coding = video.Encoding("libx264", "yuv420p", options)
@@ -197,13 +198,13 @@ class DrawnClip:
 
 
 def draw(kind: str, seed: int = 0, filming: Filming | None = None, **changes: Any) -> DrawnClip:
-    """A clip of one of `KINDS`, its parameters drawn at random from `seed`.
+    """Clip of one of `KINDS` with random parameters.
 
     Args:
-        kind: of motion.
-        seed: of everything.
-        filming: how it is filmed; at random if not given.
-        changes: values of `Filming` to change.
+        kind: Kind of motion.
+        seed: Seed of all random choices.
+        filming: Camera and file options; random if not given.
+        changes: Values of `Filming` to change.
     """
     if kind not in KINDS:
         raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
@@ -215,16 +216,16 @@ def draw(kind: str, seed: int = 0, filming: Filming | None = None, **changes: An
 
 
 def film(motion: Motion, filming: Filming, seed: int = 0) -> DrawnClip:
-    """The clip of a motion, filmed as told."""
+    """Clip of a motion, filmed with the given options."""
     random = np.random.default_rng([seed, 2, list(KINDS).index(motion.kind)])
     sample = motion.poses(np.linspace(motion.begin, motion.duration, 400))[..., :2]
     reach = max(max(body.size) for body in motion.bodies) / 2
     points = np.concatenate([sample.reshape(-1, 2), np.array(motion.must_see).reshape(-1, 2)])
     points = np.concatenate([points - reach, points + reach])
-    seen, scale = view(points, *filming.size, filming.share, filming.roll, filming.yaw, filming.pitch)
-    taken = np.arange(int(motion.duration * filming.fps)) / filming.fps
-    kept = np.concatenate([[True], random.random(len(taken) - 1) >= filming.dropped])
-    times = np.repeat(taken[kept], filming.repeat)
+    projection, scale = view(points, *filming.size, filming.fill_fraction, filming.roll, filming.yaw, filming.pitch)
+    grid = np.arange(int(motion.duration * filming.fps)) / filming.fps
+    retained = np.concatenate([[True], random.random(len(grid) - 1) >= filming.dropped])
+    times = np.repeat(grid[retained], filming.repeat)
     shows = np.arange(len(times)) // filming.repeat * filming.repeat
     again = np.flatnonzero(random.random(len(times)) < filming.doubled)
     for index in again[again > 0]:
@@ -233,12 +234,12 @@ def film(motion: Motion, filming: Filming, seed: int = 0) -> DrawnClip:
     stamps = shown * (1.0 if filming.stamped is None else filming.fps / filming.stamped)
     options = {"fps": filming.fps} if filming.stamped not in (None, filming.fps) else {}
     if motion.kind in ("circular", "fall", "slide", "roll"):
-        options["scale"] = scale * (1 + _MEASURED * random.normal())
-    return DrawnClip(motion, filming, seen, times, stamps, shows, seed, options)
+        options["scale"] = scale * (1 + _SCALE_ERROR * random.normal())
+    return DrawnClip(motion, filming, projection, times, stamps, shows, seed, options)
 
 
 def _shakes(random: np.random.Generator, count: int, deviation: float) -> np.ndarray:
-    """Shifts of a hand-held camera, (frames, 2), pixels: slow and quick ones together."""
+    """Shifts of a hand-held camera, slow and quick ones together, (frames, 2), pixels."""
     steps = random.normal(0, 1, (count + 40, 2))
     slow = np.stack([np.convolve(column, np.hanning(40), "same") for column in steps.T], 1)[20 : 20 + count]
     slow /= max(slow.std(), 1e-9)
@@ -246,7 +247,7 @@ def _shakes(random: np.random.Generator, count: int, deviation: float) -> np.nda
 
 
 def _flag_rotation(path: Path, quarters: int) -> None:
-    """Have players turn the picture clockwise: the matrix of an MP4's track header."""
+    """Set the rotation matrix in the track header of an MP4, so that players turn the picture clockwise."""
     cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters % 4]
     matrix = struct.pack(">9i", cos << 16, sin << 16, 0, -sin << 16, cos << 16, 0, 0, 0, 1 << 30)
     content = bytearray(path.read_bytes())

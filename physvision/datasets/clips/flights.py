@@ -1,4 +1,4 @@
-"""What flies: throws, falls and bounces."""
+"""Motions in free flight: throws, falls and bounces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Motions from ordinary differential equations with events: classical Runge–Kutta, events found by bisection.
+"""Integration of ordinary differential equations with events: classical Runge–Kutta, events by bisection.
 
-It is here so that the truth of a drawn clip shares nothing with the engines. With a step of a millisecond and the rates
-of what phones film, its error is below 1e-9 of the motion; events are found to the last digit.
+The truth of a drawn clip shares no code with the engines. With a step of a millisecond and the rates of motions that
+phones film, the error is below 1e-9 of the motion; events are located to the last digit.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ Rate = Callable[[np.ndarray], np.ndarray]
 _STEP = 1e-3  # s
 
 
-class Course:
-    """What `solve` found: the state at any times."""
+class Solution:
+    """Solution of `solve`: the state at any time."""
 
     def __init__(self, pieces: list[tuple[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> None:
-        """Keep start, length, states and rates at both ends of every step."""
+        """Store start, length, states and rates at both ends of every step."""
         columns = zip(*pieces, strict=True)
         self._start, self._length, self._y0, self._y1, self._f0, self._f1 = (np.array(column) for column in columns)
 
     def __call__(self, times: np.ndarray) -> np.ndarray:
-        """States at `times`, (times, state), by Hermite's cubic in each step; the ends are kept beyond them."""
+        """States at `times`, (times, state), by Hermite's cubic in each step; constant beyond the ends."""
         times = np.clip(times, self._start[0], self._start[-1] + self._length[-1])
         at = np.clip(np.searchsorted(self._start, times, side="right") - 1, 0, len(self._start) - 1)
         h = self._length[at][:, None]
@@ -38,31 +38,31 @@ def solve(
     duration: float,
     gap: Callable[[np.ndarray], float] | None = None,
     jump: Rate | None = None,
-) -> tuple[Course, list[float]]:
-    """The motion from `start` over `duration` seconds, and when it jumped.
+) -> tuple[Solution, list[float]]:
+    """Integrate a motion, and return it with the times of its events.
 
     Args:
-        rate: time derivative of a state.
-        start: the first state.
-        duration: seconds.
-        gap: of a state; where it falls below zero, the state jumps.
-        jump: the state after such an event, from the one before.
+        rate: Function from a state to its time derivative.
+        start: Initial state.
+        duration: Duration, s.
+        gap: Event function of a state; where it falls below zero, the state jumps.
+        jump: Function from the state before an event to the state after it.
     """
     now, state, pieces, events = 0.0, np.asarray(start, float), [], []
     while now < duration - 1e-12:
         h = min(_STEP, duration - now)
         after = _step(rate, state, h)
-        met = gap is not None and gap(state) >= 0 > gap(after)
-        if met and gap is not None:
-            h = _met(rate, state, h, gap)
+        crosses = gap is not None and gap(state) >= 0 > gap(after)
+        if crosses and gap is not None:
+            h = _event_time(rate, state, h, gap)
             after = _step(rate, state, h)
         if h > 0:
             pieces.append((now, h, state, after, rate(state), rate(after)))
         now, state = now + h, after
-        if met and jump is not None:
+        if crosses and jump is not None:
             events.append(now)
             state = jump(after)
-    return Course(pieces), events
+    return Solution(pieces), events
 
 
 def _step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:
@@ -73,8 +73,8 @@ def _step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:
     return state + h / 6 * (a + 2 * b + 2 * c + d)
 
 
-def _met(rate: Rate, state: np.ndarray, high: float, gap: Callable[[np.ndarray], float]) -> float:
-    """The last moment of a step at which the gap is not negative."""
+def _event_time(rate: Rate, state: np.ndarray, high: float, gap: Callable[[np.ndarray], float]) -> float:
+    """Last time of a step at which the gap is not negative."""
     low = 0.0
     for _ in range(60):
         middle = (low + high) / 2

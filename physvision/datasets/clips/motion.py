@@ -1,4 +1,4 @@
-"""What a drawn clip shows, before a camera looks at it: bodies in a vertical plane (or on a table), lines, surfaces."""
+"""Motions of drawn clips: bodies in a vertical plane or on a table, lines and surfaces."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Color = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Body:
-    """Something that moves.
+    """Rigid body that moves in the plane.
 
     Attributes:
-        shape: a disc, a box, a leaf (an ellipse) or a rod with round ends.
-        size: along its own x axis and across it, m; both are the diameter for a disc.
-        color: red, green, blue, 0 to 1.
-        mark: how much darker one half of it is, 0 to 1, so that it is seen to turn.
+        shape: Disc, box, leaf (an ellipse) or rod with round ends.
+        size: Length along its own x axis and width across it, m; both are the diameter of a disc.
+        color: Red, green, blue, 0 to 1.
+        mark: Darkening of one half of the body, 0 to 1, by which its turning is visible.
     """
 
     shape: Literal["disc", "box", "leaf", "rod"]
@@ -31,14 +31,14 @@ class Body:
 
 @dataclass(frozen=True)
 class Line:
-    """A string, rod or spring from a fixed point or one body to another.
+    """String, rod or spring from a fixed point or a body to another body.
 
     Attributes:
-        start: a point, m, or the number of a body.
-        end: the number of a body.
-        width: m.
-        color: red, green, blue, 0 to 1.
-        coils: of a spring; 0 is straight.
+        start: Point, m, or number of a body.
+        end: Number of a body.
+        width: Width of the line, m.
+        color: Red, green, blue, 0 to 1.
+        coils: Number of coils of a spring; 0 is a straight line.
     """
 
     start: tuple[float, float] | int
@@ -50,21 +50,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Motion:
-    """A motion with its truth.
+    """Motion of bodies, with the true values of its parameters.
 
     Attributes:
-        kind: its name.
-        truth: the parameters that it was made with, SI units; lengths, speeds and so on by their names.
-        known: those of them that somebody who filmed it would tell.
-        duration: s.
-        poses: from times to x (right), y (up) and angle (anticlockwise) of every body, (times, bodies, 3); m, rad.
-        bodies: what moves.
-        lines: what hangs between.
-        surfaces: segments of straight ground, two points each, m; the ground is on their right.
-        begin: from when the law holds: what is before is a hand's doing.
-        hand: the number of the body that a hand holds until then, or None.
-        above: seen from above, on a table.
-        must_see: points that belong in the picture, such as a pivot, m.
+        kind: Name of the kind of motion.
+        truth: True values of the parameters by name, SI units.
+        known: Parameters that the person who films would state.
+        duration: Duration, s.
+        poses: Function from times to x (right), y (up) and angle (anticlockwise) of every body, (times, bodies, 3); m,
+            rad.
+        bodies: Bodies that move.
+        lines: Lines between bodies or fixed points.
+        surfaces: Segments of straight ground, two points each, m; the ground is on their right.
+        begin: Time from which the law of motion holds; before, a hand moves the body, s.
+        hand: Number of the body that a hand holds until then, or None.
+        above: If true, the plane is a table seen from above.
+        must_see: Points that belong in the picture, such as a pivot, m.
     """
 
     kind: str
@@ -84,7 +85,7 @@ class Motion:
 def held(
     release: float, poses: Callable[[np.ndarray], np.ndarray], velocity: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Poses of bodies that are at rest in a hand, then swung so that they fly on as `poses` say from `release` on."""
+    """Poses of bodies that rest in a hand, then are swung so that they follow `poses` from the time `release` on."""
     # Constant acceleration over the last part, after a rest, and over an arm's length at most.
     swing = min(0.6 * release, 0.8 / max(float(np.linalg.norm(velocity)), 1e-9))
 
@@ -99,9 +100,9 @@ def held(
 
 
 def pick_color(random: np.random.Generator) -> Color:
-    """A colour that differs from most backgrounds."""
+    """Random color that differs from most backgrounds."""
     palette = ((0.85, 0.12, 0.1), (0.1, 0.25, 0.8), (0.05, 0.5, 0.15), (0.95, 0.75, 0.1), (0.08, 0.08, 0.09),
                (0.9, 0.4, 0.05), (0.45, 0.1, 0.5))  # fmt: skip
-    chosen = np.array(palette[random.integers(len(palette))])
-    red, green, blue = np.clip(chosen + random.normal(0, 0.03, 3), 0, 1)
+    base = np.array(palette[random.integers(len(palette))])
+    red, green, blue = np.clip(base + random.normal(0, 0.03, 3), 0, 1)
     return float(red), float(green), float(blue)

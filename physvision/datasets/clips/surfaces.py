@@ -1,4 +1,4 @@
-"""What slides, rolls and collides."""
+"""Motions on surfaces: sliding, rolling and collisions."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def collision(random: np.random.Generator) -> Motion:
         return np.concatenate([places, (times[:, None] * spins)[..., None]], 2)
 
     color = pick_color(random)
-    other = color if random.random() < 0.4 else pick_color(random)
+    second_color = color if random.random() < 0.4 else pick_color(random)
     bodies = tuple(
-        Body("disc", (2 * r, 2 * r), c, mark=0.2) for r, c in zip(radii.tolist(), (color, other), strict=True)
+        Body("disc", (2 * r, 2 * r), c, mark=0.2) for r, c in zip(radii.tolist(), (color, second_color), strict=True)
     )
     truth = {"mass_ratio": float(ratio), "restitution": restitution, "friction": friction}
     return Motion("collision", truth, {}, duration, poses, bodies, above=True)

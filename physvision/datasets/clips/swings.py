@@ -70,14 +70,14 @@ def double_pendulum(random: np.random.Generator) -> Motion:
     def poses(times):
         a, b = solution(times)[:, :2].T
         x, y = first * np.sin(a), -first * np.cos(a)
-        one = np.stack([x, y, a], 1)
-        return np.stack([one, np.stack([x + second * np.sin(b), y - second * np.cos(b), b], 1)], 1)
+        upper = np.stack([x, y, a], 1)
+        return np.stack([upper, np.stack([x + second * np.sin(b), y - second * np.cos(b), b], 1)], 1)
 
     radius = 0.05 * (first + second)
-    one, other = pick_color(random), pick_color(random)
-    while np.linalg.norm(np.subtract(one, other)) < 0.4:
-        other = pick_color(random)
-    bodies = (Body("disc", (2 * radius,) * 2, one), Body("disc", (2 * radius,) * 2, other))
+    upper_color, lower_color = pick_color(random), pick_color(random)
+    while np.linalg.norm(np.subtract(upper_color, lower_color)) < 0.4:
+        lower_color = pick_color(random)
+    bodies = (Body("disc", (2 * radius,) * 2, upper_color), Body("disc", (2 * radius,) * 2, lower_color))
     lines = (Line((0.0, 0.0), 0, 0.25 * radius, _STRING), Line(0, 1, 0.25 * radius, _STRING))
     truth = {"length_1": first, "length_2": second, "mass_ratio": ratio, "gravity": GRAVITY, "damping": damping}
     known = {"gravity": GRAVITY}

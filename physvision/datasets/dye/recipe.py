@@ -23,17 +23,17 @@ class DyeRecipe(Recipe):
     A pixel shows the mean of the dye in it.
 
     Attributes:
-        trials: number of trials; a tenth each is for validation and test.
-        frames: number of frames of a trial.
-        seed: of all random choices.
-        size: side of the picture, pixels, and cells of the state along each axis.
-        dt: time between frames, seconds.
-        viscosity: lowest and highest, drawn for every trial; m²/s.
-        diffusivity: of dye, m²/s.
-        speed: root of the mean square of the flow at the start, m/s.
-        noise: standard deviation of the noise of every pixel; 1 is full scale.
-        modes: of the solver along each axis; the upper third stays empty.
-        substeps: of the solver from frame to frame.
+        trials: Number of trials; a tenth each is for validation and test.
+        frames: Number of frames of a trial.
+        seed: Seed of all random choices.
+        size: Side of the picture, pixels, and number of cells of the state along each axis.
+        dt: Time between frames, s.
+        viscosity: Lowest and highest kinematic viscosity, drawn for every trial; m²/s.
+        diffusivity: Diffusivity of the dye, m²/s.
+        speed: Root mean square speed of the flow at the start, m/s.
+        noise: Standard deviation of the noise of every pixel; 1 is full scale.
+        modes: Number of modes of the solver along each axis; the upper third stays empty.
+        substeps: Number of steps of the solver from frame to frame.
     """
 
     trials: int = 20
@@ -51,10 +51,10 @@ class DyeRecipe(Recipe):
     name: ClassVar[str] = "dye"
 
     def check(self) -> None:
-        """Raise where a value makes no sense."""
+        """Raise if a value is out of range."""
         super().check()
-        for name, least in (("size", 3), ("modes", 8), ("substeps", 1)):
-            self.require_whole(name, least)
+        for name, minimum in (("size", 3), ("modes", 8), ("substeps", 1)):
+            self.require_whole(name, minimum)
         for name in ("dt", "speed"):
             self.require_number(name, 0, above=True)
         for name in ("diffusivity", "noise"):
@@ -72,7 +72,7 @@ class DyeRecipe(Recipe):
 
     @property
     def fields(self) -> dict[str, Field]:
-        """State and parameters of every frame."""
+        """State and properties of every frame."""
         cells = self.size**2
         return {
             "q": Field((cells,), "1", "mean dye of each cell, y running fastest"),
@@ -82,7 +82,7 @@ class DyeRecipe(Recipe):
         }
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
-        """One trial, its frames and fields."""
+        """Make one trial, its frames and fields."""
         low, high = map(float, self.viscosity)
         viscosity = float(np.exp(random.uniform(np.log(low), np.log(high)))) if low > 0 else random.uniform(low, high)
         solver = Spectral(self.modes, viscosity, float(self.diffusivity))
@@ -100,8 +100,8 @@ class DyeRecipe(Recipe):
             q[frame] = dye.ravel()
             v[frame, : self.size**2] = solver.means(along_x, self.size, (0.0, 0.5), (0.0, 1.0)).ravel()
             v[frame, self.size**2 :] = solver.means(along_y, self.size, (0.5, 0.0), (1.0, 0.0)).ravel()
-            seen = dye.T[::-1] + self.noise * random.standard_normal(dye.shape)
-            frames[frame, ..., 0] = np.rint(255.0 * np.clip(seen, 0.0, 1.0))
+            picture = dye.T[::-1] + self.noise * random.standard_normal(dye.shape)
+            frames[frame, ..., 0] = np.rint(255.0 * np.clip(picture, 0.0, 1.0))
         constant = {"viscosity": viscosity, "diffusivity": float(self.diffusivity)}
         return {
             "frames": frames,
@@ -111,7 +111,7 @@ class DyeRecipe(Recipe):
         }
 
     def _start(self, solver: Spectral, random: np.random.Generator) -> np.ndarray:
-        """Modes of vorticity and dye: swirls of at most two waves along each axis, and a smooth spot."""
+        """Initial modes of vorticity and dye: swirls of at most two waves along each axis, and a smooth spot."""
         n = self.modes
         x, y = np.meshgrid(*(2 * [np.arange(n) * 2 * np.pi / n]), indexing="ij")
         stream = np.zeros((n, n))
@@ -125,13 +125,13 @@ class DyeRecipe(Recipe):
         a, b = random.uniform(0, 2 * np.pi, 2)
         spot = np.exp(np.cos(x - a) + np.cos(y - b) - 2.0)
         vorticity *= self.speed / np.sqrt((u**2 + v**2).mean())
-        return np.where(solver.kept, np.stack([vorticity, np.fft.fft2(spot)]), 0.0)
+        return np.where(solver.retained, np.stack([vorticity, np.fft.fft2(spot)]), 0.0)
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
-        """Arrows along the flow, to where it would be in a tenth of a second."""
-        h, each = 2 * np.pi / self.size, max(self.size // _ARROWS, 1)
+        """Arrows along the flow, as long as it moves in a tenth of a second."""
+        h, spacing = 2 * np.pi / self.size, max(self.size // _ARROWS, 1)
         u, v = values["v"].reshape(2, self.size, self.size)
-        places = range(each // 2, self.size, each)
+        places = range(spacing // 2, self.size, spacing)
         return [
             Arrow(
                 (i + 0.5, self.size - j - 0.5),

@@ -13,12 +13,12 @@ Field = np.ndarray
 
 
 class Spectral:
-    """A square of side 2π m.
+    """Pseudo-spectral solver of vorticity and dye in a periodic square of side 2π m.
 
     Args:
-        modes: along each axis.
-        viscosity: m²/s.
-        diffusivity: of dye, m²/s.
+        modes: Number of modes along each axis.
+        viscosity: Kinematic viscosity, m²/s.
+        diffusivity: Diffusivity of the dye, m²/s.
     """
 
     def __init__(self, modes: int, viscosity: float, diffusivity: float) -> None:
@@ -26,25 +26,25 @@ class Spectral:
         self.kx, self.ky = self.numbers[:, None], self.numbers[None]
         self.k2 = self.kx**2 + self.ky**2
         self.inverse = np.where(self.k2 == 0, 0.0, 1 / np.where(self.k2 == 0, 1.0, self.k2))
-        self.kept = (np.abs(self.kx) < modes / 3) & (np.abs(self.ky) < modes / 3)
+        self.retained = (np.abs(self.kx) < modes / 3) & (np.abs(self.ky) < modes / 3)
         self.fade = viscosity, diffusivity
 
     def velocities(self, fields: Field) -> tuple[Field, Field]:
-        """Modes of both."""
+        """Modes of the velocities along x and y."""
         stream = self.inverse * fields[0]
         return 1j * self.ky * stream, -1j * self.kx * stream
 
     def rate(self, fields: Field) -> Field:
-        """Of the modes of vorticity and of dye."""
+        """Rates of the modes of vorticity and of dye."""
         u, v = (np.fft.ifft2(part).real for part in self.velocities(fields))
-        found = []
+        rates = []
         for field, fade in zip(fields, self.fade, strict=True):
             x, y = (np.fft.ifft2(1j * k * field).real for k in (self.kx, self.ky))
-            found.append(-np.where(self.kept, np.fft.fft2(u * x + v * y), 0.0) - fade * self.k2 * field)
-        return np.stack(found)
+            rates.append(-np.where(self.retained, np.fft.fft2(u * x + v * y), 0.0) - fade * self.k2 * field)
+        return np.stack(rates)
 
     def later(self, fields: Field, seconds: float, steps: int) -> Field:
-        """The modes after so long, in so many steps."""
+        """Modes after a time of `seconds`, in `steps` Runge–Kutta steps."""
         h = seconds / steps
         for _ in range(steps):
             a = self.rate(fields)
@@ -54,7 +54,7 @@ class Spectral:
         return fields
 
     def means(self, field: Field, cells: int, corner: tuple[float, float], wide: tuple[float, float]) -> Field:
-        """Means over rectangles around (corner + i, corner + j) · h, so many of sides `wide` · h, h = 2π/cells."""
+        """Means over rectangles around (corner + i, corner + j) · h with sides `wide` · h, where h = 2π/cells."""
         h = 2 * np.pi / cells
         row, column = (
             np.exp(1j * np.outer(np.arange(cells) + first, self.numbers) * h)

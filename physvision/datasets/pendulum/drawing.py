@@ -1,4 +1,4 @@
-"""Gray pictures of a MuJoCo model by its own ray caster, which needs no graphics library."""
+"""Gray pictures of a MuJoCo model by its ray caster, which needs no graphics library."""
 
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
@@ -9,10 +9,10 @@ from jaxtyping import Float, UInt8
 
 
 class RayDrawing:
-    """A pinhole camera that asks `mj_multiRay` which geom each pixel sees.
+    """Pinhole camera that finds the geom of each pixel with `mj_multiRay`.
 
-    One ray goes through the centre of each pixel. A pixel whose neighbours do not all see the same is an edge: it is
-    averaged over `samples` × `samples` rays.
+    One ray goes through the center of each pixel. A pixel whose neighbors do not all show the same geom is an edge,
+    which is averaged over `samples` × `samples` rays.
     """
 
     def __init__(
@@ -23,18 +23,18 @@ class RayDrawing:
         levels: Float[np.ndarray, " geoms"],
         samples: int,
     ) -> None:
-        """Prepare the rays.
+        """Prepare the rays of all pixels.
 
         Args:
-            model: what is seen.
-            camera: name of the camera, which must not move.
-            shape: height and width of the picture, pixels.
-            levels: brightness of each geom, 0 to 1; where nothing is seen the picture is black.
-            samples: rays across an edge pixel.
+            model: Model to draw.
+            camera: Name of the camera, which must not move.
+            shape: Height and width of the picture, pixels.
+            levels: Brightness of each geom, 0 to 1; the background is black.
+            samples: Number of rays across an edge pixel.
         """
         self.model, self.samples = model, samples
         self.height, self.width = shape
-        # The last level is what rays that hit nothing (geom −1) see.
+        # The last level is that of rays that hit nothing (geom −1).
         self._levels = np.append(levels, 0.0)
         index = model.camera(camera).id
         self._origin = model.cam_pos[index].copy()
@@ -56,8 +56,8 @@ class RayDrawing:
         rays /= np.linalg.norm(rays, axis=-1, keepdims=True)
         return rays.reshape(self.height * self.width, samples**2, 3)
 
-    def _seen(self, data: mujoco.MjData, rays: np.ndarray) -> np.ndarray:
-        """The geom that each ray hits first, −1 for none."""
+    def _visible_geoms(self, data: mujoco.MjData, rays: np.ndarray) -> np.ndarray:
+        """Geom that each ray hits first, −1 for none."""
         count = len(rays)
         geoms, distances = np.empty(count, np.int32), np.empty(count)
         mujoco.mj_multiRay(
@@ -77,19 +77,19 @@ class RayDrawing:
         return geoms
 
     def draw(self, data: mujoco.MjData) -> UInt8[np.ndarray, "height width 1"]:
-        """The picture of `data`, whose positions must be up to date."""
-        seen = self._seen(data, self._grid)
-        picture = self._levels[seen]
+        """Draw the picture of `data`, whose positions must be up to date."""
+        geoms = self._visible_geoms(data, self._grid)
+        picture = self._levels[geoms]
         if self.samples > 1:
-            edges = _edges(seen.reshape(self.height, self.width)).ravel()
-            fine = self._levels[self._seen(data, self._fine[edges].reshape(-1, 3))]
+            edges = _edges(geoms.reshape(self.height, self.width)).ravel()
+            fine = self._levels[self._visible_geoms(data, self._fine[edges].reshape(-1, 3))]
             picture[edges] = fine.reshape(len(edges), -1).mean(axis=1)
         return np.rint(255.0 * picture).astype(np.uint8).reshape(self.height, self.width, 1)
 
 
-def _edges(seen: np.ndarray) -> np.ndarray:
-    """Indices of the pixels that have an unlike neighbour, diagonals included."""
-    rows, columns = seen.shape
-    padded = np.pad(seen, 1, mode="edge")
+def _edges(geoms: np.ndarray) -> np.ndarray:
+    """Indices of the pixels with a neighbor of another geom, diagonals included."""
+    rows, columns = geoms.shape
+    padded = np.pad(geoms, 1, mode="edge")
     around = [padded[i : i + rows, j : j + columns] for i in range(3) for j in range(3)]
-    return np.flatnonzero(np.any([neighbour != seen for neighbour in around], axis=0))
+    return np.flatnonzero(np.any([neighbor != geoms for neighbor in around], axis=0))

@@ -1,4 +1,4 @@
-"""The n-link compound pendulum as a MuJoCo model."""
+"""MuJoCo model of the n-link compound pendulum."""
 
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Links:
     """Rods in a chain, each hinged about y at the end of the one before; at rest they hang down along −z.
 
     Attributes:
-        lengths: metres.
-        masses: kg, evenly along the rods.
-        damping: of each hinge, N m s/rad.
-        radius: of the rods in the picture, metres.
-        gravity: m/s².
+        lengths: Lengths of the rods, m.
+        masses: Masses, evenly along the rods, kg.
+        damping: Damping of each hinge, N m s/rad.
+        radius: Radius of the rods in the picture, m.
+        gravity: Gravitational acceleration, m/s².
     """
 
     lengths: tuple[float, ...]
@@ -32,13 +32,13 @@ class Links:
 
 
 def build(links: Links, timestep: float, view_distance: float, view_angle: float) -> mujoco.MjModel:
-    """The model, with a camera named `side` that looks along +y at the origin.
+    """Build the model, with a camera named `side` that looks along +y at the origin.
 
     Args:
-        links: the rods.
-        timestep: of MuJoCo's Runge–Kutta steps, seconds.
-        view_distance: from the camera to the plane of motion, metres.
-        view_angle: of the camera from the upper to the lower edge of the picture, radians.
+        links: Rods of the chain.
+        timestep: Length of MuJoCo's Runge–Kutta steps, s.
+        view_distance: Distance of the camera from the plane of motion, m.
+        view_angle: Angle of view from the upper to the lower edge of the picture, rad.
     """
     bodies, closing = "", ""
     below = 0.0

@@ -1,4 +1,4 @@
-"""The compound pendulum, seen from the side."""
+"""Recipe of the data set `pendulum`: the compound pendulum, seen from the side."""
 
 # pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
@@ -26,21 +26,21 @@ class PendulumRecipe(Recipe):
     """An n-link compound pendulum, simulated and drawn in gray by MuJoCo.
 
     Attributes:
-        trials: number of trials; a tenth each is for validation and test.
-        frames: number of frames of a trial.
-        seed: of all random choices.
-        lengths: of the links, metres; their number is the number of links.
-        masses: of the links, kg; 1 each if not given.
+        trials: Number of trials; a tenth each is for validation and test.
+        frames: Number of frames of a trial.
+        seed: Seed of all random choices.
+        lengths: Lengths of the links, m; their number is the number of links.
+        masses: Masses of the links, kg; 1 each if not given.
         damping: Damping of every hinge, or of each in turn; N m s/rad.
-        gravity: m/s².
-        dt: time between frames, seconds.
-        size: side of the picture, pixels.
-        radius: of the links in the picture, metres.
-        angle: largest angle of each hinge at the start, rad.
-        speed: largest speed of each hinge at the start, rad/s.
-        noise: standard deviation of the noise of every pixel; 1 is full scale.
-        substeps: steps of the fourth-order Runge–Kutta method from frame to frame.
-        samples: rays across a pixel at an edge.
+        gravity: Gravitational acceleration, m/s².
+        dt: Time between frames, s.
+        size: Side of the picture, pixels.
+        radius: Radius of the links in the picture, m.
+        angle: Largest angle of each hinge at the start, rad.
+        speed: Largest speed of each hinge at the start, rad/s.
+        noise: Standard deviation of the noise of every pixel; 1 is full scale.
+        substeps: Number of steps of the fourth-order Runge–Kutta method from frame to frame.
+        samples: Number of rays across a pixel at an edge.
     """
 
     trials: int = 100
@@ -63,10 +63,10 @@ class PendulumRecipe(Recipe):
     packages: ClassVar[tuple[str, ...]] = ("mujoco", "numpy", "physvision", "pyarrow")
 
     def check(self) -> None:
-        """Raise where a value makes no sense."""
+        """Raise if a value is out of range."""
         super().check()
-        for name, least in (("size", 2), ("substeps", 1), ("samples", 1)):
-            self.require_whole(name, least)
+        for name, minimum in (("size", 2), ("substeps", 1), ("samples", 1)):
+            self.require_whole(name, minimum)
         for name in ("dt", "radius"):
             self.require_number(name, 0, above=True)
         for name in ("gravity", "angle", "speed", "noise"):
@@ -90,7 +90,7 @@ class PendulumRecipe(Recipe):
 
     @property
     def links(self) -> Links:
-        """The pendulum's rods."""
+        """Rods of the pendulum, with their masses and damping."""
         lengths = tuple(map(float, self.lengths))
         masses = tuple(map(float, self.masses)) if self.masses is not None else (1.0,) * len(lengths)
         per_hinge = self.damping if isinstance(self.damping, tuple | list) else (self.damping,) * len(lengths)
@@ -99,7 +99,7 @@ class PendulumRecipe(Recipe):
 
     @property
     def view(self) -> tuple[float, float]:
-        """Distance of the camera from the plane of motion, metres, and its angle of view, radians."""
+        """Distance of the camera from the plane of motion, m, and its angle of view, rad."""
         reach = sum(map(float, self.lengths)) + float(self.radius)
         return _DISTANCE * reach, 2.0 * math.atan(_MARGIN / _DISTANCE)
 
@@ -118,7 +118,7 @@ class PendulumRecipe(Recipe):
 
     @property
     def fields(self) -> dict[str, Field]:
-        """State and parameters of every frame."""
+        """State and properties of every frame."""
         links = len(self.lengths)
         return {
             "q": Field((links,), "rad", "angle of each hinge about y against the link before; 0 hangs down"),
@@ -130,7 +130,7 @@ class PendulumRecipe(Recipe):
         }
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
-        """One trial, its frames and fields."""
+        """Make one trial, its frames and fields."""
         links = self.links
         count = len(links.lengths)
         model = build(links, float(self.dt) / self.substeps, *self.view)
@@ -161,7 +161,7 @@ class PendulumRecipe(Recipe):
         }
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
-        """The middle lines of the links, a dot at each hinge and at the end."""
+        """Middle lines of the links, with a dot at each hinge and at the end."""
         distance, angle = self.view
         focal = 0.5 * self.size / math.tan(0.5 * angle)
         turned = np.cumsum(values["q"])

@@ -1,5 +1,6 @@
-"""Recipe of the data set `swing`."""
+"""Recipe of the data set `swing`: a pendulum of textured links."""
 
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import math
@@ -100,7 +101,7 @@ class SwingRecipe(FilmedRecipe):
 
     @property
     def focal(self) -> float:
-        """Focal length, pixels."""
+        """Focal length of the camera, pixels."""
         return 0.5 * self.size * _DISTANCE / _VISIBLE
 
     @property
@@ -147,7 +148,13 @@ class SwingRecipe(FilmedRecipe):
             random.uniform(*limits, self.links) for limits in (self.lengths, self.masses, self.damping)
         )
         half_width = random.uniform(*self.half_width)
-        links = Links(*(tuple(values.tolist()) for values in (lengths, masses, damping)), half_width, self.gravity)
+        links = Links(
+            lengths=tuple(lengths.tolist()),
+            masses=tuple(masses.tolist()),
+            damping=tuple(damping.tolist()),
+            radius=half_width,
+            gravity=float(self.gravity),
+        )
         q, v = self._motion(links, random)
         looks = self._looks(lengths, half_width, times, random)
         moments = times[:, None] + random.uniform(*self.exposure) / self.fps * MOMENTS

@@ -87,7 +87,7 @@ class TabletopRecipe(FilmedRecipe):
         for name in ("speed", "sliding_deceleration", "wall_margin"):
             self.require_range(name, 0)
         for name in ("restitution", "wall_restitution"):
-            self.require_range(name, 0, highest=1)
+            self.require_range(name, 0, maximum=1)
         side, balls, radius = self.size - 2 * self.wall_margin[1], self.balls[1], self.radius[1]
         if side <= 2 * radius or (balls > 1 and balls * math.pi * radius**2 > _MAX_COVER * side**2):
             raise InputError(
@@ -229,7 +229,7 @@ class TabletopRecipe(FilmedRecipe):
         )
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
-        """A ring around every ball, and an arrow to its place in a fifth of a second without impacts."""
+        """Circle around every ball, and an arrow to its place in a fifth of a second without impacts."""
         marks: list[OverlayShape] = []
         for place, rate, radius, present in zip(
             values["q"], values["v"], values["radius"], values["present"], strict=True
