@@ -43,8 +43,12 @@ def argument(tensor: Tensor, dtype: Any = None) -> Any:
 def fill(struct: Any, name: str, tensor: Tensor, dtype: Any = None) -> None:
     """Set an array field of a struct to the memory of a tensor, which the struct keeps alive.
 
-    This takes a third of the time of an assignment, which first makes an array object and checks its type.
+    A dotted name leads through sub-structs. This takes a third of the time of an assignment, which first makes an
+    array object and checks its type.
     """
+    *groups, name = name.split(".")
+    for group in groups:
+        struct = getattr(struct, group)
     detached = struct.__dict__[name] = _strided(tensor)
     setattr(struct.__ctype__(), name, wp.from_torch(detached, dtype=dtype, requires_grad=False, return_ctype=True))
 

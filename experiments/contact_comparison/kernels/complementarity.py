@@ -2,34 +2,36 @@
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.contact.solver import impulses_backward, solve_impulses
+from physvision.physics.articulated.kernels.contact.solver import solve_contacts, solve_contacts_backward
 from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.structs import ContactMemory
+from physvision.physics.articulated.kernels.structs import Contact
 
 from .fixed_step import kernels
 
 
 @wp.struct
 class Law:
-    """The number of `Complementarity`."""
+    """Parameters of `Complementarity`, and the length of a step."""
 
     dt: scalar
     compliance: scalar
 
 
 @wp.func
-def solve(law: Law, memory: ContactMemory, world: int, count: int):
+def solve(law: Law, contact: Contact, world: int, count: int):
+    """Add the compliance and solve for the impulses; returns the largest residual."""
     for c in range(count):
-        block = memory.delassus[world, c, c]
+        block = contact.solver.delassus[world, c, c]
         for k in range(3):
             block[k, k] += law.compliance
-        memory.delassus[world, c, c] = block
-    return solve_impulses(memory, world, count)
+        contact.solver.delassus[world, c, c] = block
+    return solve_contacts(contact, world, count)
 
 
 @wp.func(inline=True)
-def solve_backward(law: Law, memory: ContactMemory, world: int, count: int):
-    impulses_backward(memory, world, count)
+def solve_backward(law: Law, contact: Contact, world: int, count: int):
+    """Propagate the adjoint from impulse_bar to velocity_bar."""
+    solve_contacts_backward(contact, world, count)
 
 
 rollout, rollout_backward = kernels(Law, solve, solve_backward)

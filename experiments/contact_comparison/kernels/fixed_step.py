@@ -1,159 +1,188 @@
-"""Contact solved once in each step of fixed length, by semi-implicit Euler, and its adjoint.
+"""Contact that is solved once in each step of fixed length, by semi-implicit Euler, and its adjoint.
 
-What touches when a step begins takes part: with h the step's length, M (a − a₀) = Jᵀ λ / h and the velocities
+Contacts at the start of a step take part: with the step length h, M (a − a₀) = Jᵀ λ / h and the velocities
 
-    u = J (v + h a) + e J_n v      of what strikes, n being the normal part (Newton's restitution),
-    u = J (v + h a) + κ gap / h    of what touches without, so that a share κ of what overlaps is taken back,
+    u = J (v + h a) + e J_n v               of impacts, with the normal part n (Newton's restitution),
+    u = J (v + h a) + κ separation / h      of other contacts, so that a fraction κ of a penetration is recovered,
 
-the impulses λ answer u by a law that the caller solves, and then v′ = v + h a and q′ = q ⊕ h v′. What strikes within a
-step does so at the grid's next time: that it would come earlier or later is not seen, by the derivative either.
+the impulses λ follow from u by a law that the caller solves, and then v′ = v + h a and q′ = q ⊕ h v′. An impact within
+a step takes effect at the next point of the time grid; neither the motion nor the derivative sees when it happened.
 
-The adjoint is that of a flight of `contact_backward`, with an impact's restitution in the same u.
+The adjoint is that of a flight in `event_adjoint`, with the restitution of an impact in the same u.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import first_near
-from physvision.physics.articulated.kernels.collision.joint_limits import stop_gap, write_stop_jacobian
+from physvision.physics.articulated.kernels.collision.broad_phase import next_candidate
+from physvision.physics.articulated.kernels.collision.contact_power_adjoint import contact_power_backward
+from physvision.physics.articulated.kernels.collision.joint_limits import limit_separation, write_limit_jacobian
 from physvision.physics.articulated.kernels.collision.narrow_phase import (
-    closest_of,
-    place_moved,
-    turn_moved,
-    write_jacobian,
+    copy_link_rotations,
+    pair_primitive,
+    update_poses_from_links,
+    write_contact_jacobian,
 )
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import contact_work_backward
 from physvision.physics.articulated.kernels.contact.delassus import (
-    add_halves,
-    add_push,
+    add_half_jacobian,
+    add_jacobian_transpose,
     apply_impulses,
     build_delassus,
     contact_velocity,
-    response,
+    delassus_response,
 )
-from physvision.physics.articulated.kernels.contact.events import TAKEN_BACK
-from physvision.physics.articulated.kernels.contact.solver import ACCEPTED
-from physvision.physics.articulated.kernels.contact.time_of_impact import TOUCHING
-from physvision.physics.articulated.kernels.dynamics.forward import accelerate_moved, solve_inward, solve_outward
-from physvision.physics.articulated.kernels.dynamics.inverse import accelerate_links, residual_backward
-from physvision.physics.articulated.kernels.dynamics.joints import advance
-from physvision.physics.articulated.kernels.dynamics.kinematics import move_links
+from physvision.physics.articulated.kernels.contact.events import PENETRATION_RECOVERY
+from physvision.physics.articulated.kernels.contact.solver import MAX_RESIDUAL
+from physvision.physics.articulated.kernels.contact.time_of_impact import CONTACT_TOLERANCE
+from physvision.physics.articulated.kernels.dynamics.forward import (
+    solve_forward_dynamics,
+    solve_inertia_inward,
+    solve_inertia_outward,
+)
+from physvision.physics.articulated.kernels.dynamics.inverse import dynamics_residual_backward, propagate_accelerations
+from physvision.physics.articulated.kernels.dynamics.joints import integrate_positions
+from physvision.physics.articulated.kernels.dynamics.kinematics import forward_kinematics
 from physvision.physics.articulated.kernels.precision import scalar, vec3
 from physvision.physics.articulated.kernels.rollouts.template import rollout_kernels
 from physvision.physics.articulated.kernels.rollouts.trajectory import euler_backward
-from physvision.physics.articulated.kernels.spatial.vectors import transposed, zero3
+from physvision.physics.articulated.kernels.spatial.vectors import transpose_product, zero3
 from physvision.physics.articulated.kernels.structs import (
-    TOUCHES,
+    CONTACT,
+    Contact,
     ContactGradients,
-    ContactMemory,
-    Contacts,
     Forces,
     Gradients,
+    Model,
     Tree,
     Workspace,
 )
 
 
 @wp.func(inline=True)
-def list_touching(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, h: scalar):
-    """List what touches, and what is nearer than slow contacts get in a step; their number, beyond room or not."""
-    enough = wp.max(TOUCHING, contacts.rest_speed * h)
+def detect_contacts(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, h: scalar):
+    """Add the candidates that touch, or that slow contacts can reach in a step.
+
+    Returns their number, beyond the limit or not.
+    """
+    threshold = wp.max(CONTACT_TOLERANCE, model.restitution_threshold * h)
     count = wp.int32(0)
-    pair = first_near(contacts, memory, world, 0, enough)
-    while pair < contacts.candidates:
-        gap = scalar(0.0)
-        if pair < contacts.pairs:
-            near = closest_of(contacts, memory, world, pair)
-            gap = near.gap
-            if gap <= enough and count < contacts.capacity:
-                memory.friction[world, count] = contacts.friction[world, pair]
-                memory.restitution[world, count] = contacts.restitution[world, pair]
-                write_jacobian(tree, work, contacts, memory, world, count, pair, near)
+    pair = next_candidate(model, contact, world, 0, threshold)
+    while pair < model.candidates:
+        separation = scalar(0.0)
+        if pair < model.pairs.count:
+            primitive = pair_primitive(model, contact, world, pair)
+            separation = primitive.separation
+            if separation <= threshold and count < model.max_blocks:
+                contact.blocks.friction[world, count] = model.pairs.friction[world, pair]
+                contact.blocks.restitution[world, count] = model.pairs.restitution[world, pair]
+                write_contact_jacobian(tree, work, model, contact, world, count, pair, primitive)
         else:
-            gap = stop_gap(contacts, memory, world, pair)
-            if gap <= enough and count < contacts.capacity:
-                memory.friction[world, count] = scalar(0.0)
-                memory.restitution[world, count] = scalar(0.0)
-                write_stop_jacobian(tree, contacts, memory, world, count, pair)
-        memory.gap[world, pair] = gap
-        memory.overlap[world] = wp.max(memory.overlap[world], -gap)
-        if gap <= enough and count >= contacts.capacity:
-            count = contacts.capacity + 1
-        elif gap <= enough:
-            before = contact_velocity(tree, memory, world, count, work.v, 0)
-            if gap <= TOUCHING or wp.abs(before[0]) <= contacts.rest_speed:
-                memory.pair[world, count] = pair
-                memory.law[world, count] = TOUCHES
-                memory.before[world, count] = before
+            separation = limit_separation(model, contact, world, pair)
+            if separation <= threshold and count < model.max_blocks:
+                contact.blocks.friction[world, count] = scalar(0.0)
+                contact.blocks.restitution[world, count] = scalar(0.0)
+                write_limit_jacobian(tree, model, contact, world, count, pair)
+        contact.detection.separation[world, pair] = separation
+        contact.status.penetration[world] = wp.max(contact.status.penetration[world], -separation)
+        if separation <= threshold and count >= model.max_blocks:
+            count = model.max_blocks + 1
+        elif separation <= threshold:
+            velocity = contact_velocity(tree, contact, world, count, work.v, 0)
+            if separation <= CONTACT_TOLERANCE or wp.abs(velocity[0]) <= model.restitution_threshold:
+                contact.blocks.pair[world, count] = pair
+                contact.blocks.law[world, count] = CONTACT
+                contact.blocks.initial_velocity[world, count] = velocity
                 count += 1
-        pair = first_near(contacts, memory, world, pair + 1, enough)
+        pair = next_candidate(model, contact, world, pair + 1, threshold)
     return count
 
 
 @wp.func
-def strikes(contacts: Contacts, memory: ContactMemory, world: int, c: int):
-    """If true, contact c has restitution, which it has none of below a speed."""
-    return memory.before[world, c][0] < -contacts.rest_speed
+def is_impact(model: Model, contact: Contact, world: int, c: int):
+    """Return True if contact c has restitution, which there is only above a speed."""
+    return contact.blocks.initial_velocity[world, c][0] < -model.restitution_threshold
 
 
 @wp.func
-def drive_touching(
-    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, h: scalar, count: int
+def update_free_velocities(
+    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, h: scalar, count: int
 ):
-    """The velocities u that the contacts would have without impulses."""
+    """Compute the velocities u of the contacts without impulses."""
     for c in range(count):
-        before = memory.before[world, c]
-        bias = TAKEN_BACK * memory.gap[world, memory.pair[world, c]] / h
-        if strikes(contacts, memory, world, c):
-            bias = memory.restitution[world, c] * before[0]
-        drive = before + h * contact_velocity(tree, memory, world, c, work.a, 0)
-        memory.drive[world, c] = vec3(drive[0] + bias, drive[1], drive[2])
+        initial_velocity = contact.blocks.initial_velocity[world, c]
+        bias = PENETRATION_RECOVERY * contact.detection.separation[world, contact.blocks.pair[world, c]] / h
+        if is_impact(model, contact, world, c):
+            bias = contact.blocks.restitution[world, c] * initial_velocity[0]
+        velocity = initial_velocity + h * contact_velocity(tree, contact, world, c, work.a, 0)
+        contact.blocks.free_velocity[world, c] = vec3(velocity[0] + bias, velocity[1], velocity[2])
 
 
 @wp.func
-def note_touching(contacts: Contacts, memory: ContactMemory, world: int, count: int):
-    """Store the force on the first shape of every pair in this step."""
-    for pair in range(contacts.pairs):
-        memory.pushed[world, pair] = zero3()
+def record_impulses(model: Model, contact: Contact, world: int, count: int):
+    """Store the impulse of the step on each pair's first shape."""
+    for pair in range(model.pairs.count):
+        contact.status.pair_impulse[world, pair] = zero3()
     for c in range(count):
-        if memory.pair[world, c] < contacts.pairs:
-            pushed = transposed(memory.frame[world, c], memory.impulse[world, c])
-            memory.pushed[world, memory.pair[world, c]] = pushed
+        if contact.blocks.pair[world, c] < model.pairs.count:
+            impulse = transpose_product(contact.blocks.frame[world, c], contact.solver.impulse[world, c])
+            contact.status.pair_impulse[world, contact.blocks.pair[world, c]] = impulse
 
 
 @wp.func(inline=True)
-def answers_backward(
+def velocities_backward(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     h: scalar,
     count: int,
 ):
-    """From ū, in slip_bar, to q_bar[0] and the gradients; v + h a is in rate[1], the multiplier in rate[2]."""
+    """Propagate ū, in velocity_bar, to q_bar[0] and the gradients; v + h a and the multiplier are in rows 1 and 2."""
     for c in range(count):
-        pair = memory.pair[world, c]
-        slip_bar = memory.slip_bar[world, c]
-        hit_body = strikes(contacts, memory, world, c)
-        restored = scalar(0.0)
-        gap_bar = TAKEN_BACK / h * slip_bar[0]
-        if hit_body:
-            restored = memory.restitution[world, c] * slip_bar[0]
-            gap_bar = scalar(0.0)
-            add_push(tree, memory, world, c, vec3(restored, scalar(0.0), scalar(0.0)), work.v_bar, 0)
+        pair = contact.blocks.pair[world, c]
+        velocity_bar = contact.adjoint.velocity_bar[world, c]
+        has_impact = is_impact(model, contact, world, c)
+        restitution_bar = scalar(0.0)
+        separation_bar = PENETRATION_RECOVERY / h * velocity_bar[0]
+        if has_impact:
+            restitution_bar = contact.blocks.restitution[world, c] * velocity_bar[0]
+            separation_bar = scalar(0.0)
+            add_jacobian_transpose(
+                tree, contact, world, c, vec3(restitution_bar, scalar(0.0), scalar(0.0)), work.v_bar, 0
+            )
         along = wp.matrix_from_rows(
-            slip_bar, scalar(-1.0) / h * memory.impulse[world, c], vec3(restored, scalar(0.0), scalar(0.0))
+            velocity_bar,
+            scalar(-1.0) / h * contact.solver.impulse[world, c],
+            vec3(restitution_bar, scalar(0.0), scalar(0.0)),
         )
-        contact_work_backward(
-            tree, contacts, work, gradients, touch, memory, world, 0, pair, 1, 2, 0, along, scalar(0.0), gap_bar
+        contact_power_backward(
+            tree,
+            model,
+            work,
+            gradients,
+            contact_gradients,
+            contact,
+            world,
+            0,
+            pair,
+            1,
+            2,
+            0,
+            along,
+            scalar(0.0),
+            separation_bar,
         )
-        if touch.wanted != 0 and pair < contacts.pairs:
-            touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
-            if hit_body:
-                result = slip_bar[0] * memory.before[world, c][0]
-                touch.restitution[world, pair] = touch.restitution[world, pair] + result
+        if contact_gradients.is_requested != 0 and pair < model.pairs.count:
+            contact_gradients.pairs.friction[world, pair] = (
+                contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]
+            )
+            if has_impact:
+                coefficient_bar = velocity_bar[0] * contact.blocks.initial_velocity[world, c][0]
+                contact_gradients.pairs.restitution[world, pair] = (
+                    contact_gradients.pairs.restitution[world, pair] + coefficient_bar
+                )
 
 
 def kernels(Law, solve, solve_backward):
@@ -169,34 +198,27 @@ def kernels(Law, solve, solve_backward):
 
     @wp.func(inline=True)
     def solve_step(
-        law: Law,
-        tree: Tree,
-        work: Workspace,
-        forces: Forces,
-        contacts: Contacts,
-        memory: ContactMemory,
-        world: int,
-        step: int,
+        law: Law, tree: Tree, work: Workspace, forces: Forces, model: Model, contact: Contact, world: int, step: int
     ):
         """Write the velocity after the step to row 1; returns the number of contacts, or -1 if the solve fails."""
         h = law.dt
-        move_links(tree, work, world, 0)
-        place_moved(tree, work, contacts, memory, world, 0)
-        turn_moved(tree, work, memory, world)
-        count = list_touching(tree, work, contacts, memory, world, h)
-        accelerate_moved(tree, work, forces, world, step, 0, h)
-        if count > contacts.capacity:
+        forward_kinematics(tree, work, world, 0)
+        update_poses_from_links(tree, work, model, contact, world, 0)
+        copy_link_rotations(tree, work, contact, world)
+        count = detect_contacts(tree, work, model, contact, world, h)
+        solve_forward_dynamics(tree, work, forces, world, step, 0, h)
+        if count > model.max_blocks:
             count = -1
         if count > 0:
-            build_delassus(tree, work, memory, world, count)
-            drive_touching(tree, work, contacts, memory, world, h, count)
-            residual = solve(law, memory, world, count)
-            apply_impulses(tree, work, memory, world, 0, count)
+            build_delassus(tree, work, contact, world, count)
+            update_free_velocities(tree, work, model, contact, world, h, count)
+            residual = solve(law, contact, world, count)
+            apply_impulses(tree, work, contact, world, 0, count)
             for d in range(tree.velocities):
-                work.a[world, 0, d] = work.a[world, 0, d] + memory.jump[world, 0, d] / h
-            memory.residual[world] = wp.max(memory.residual[world], residual)
-            # NaN compares false and is not accepted either.
-            if not (residual < ACCEPTED):
+                work.a[world, 0, d] = work.a[world, 0, d] + contact.solver.velocity_change[world, 0, d] / h
+            contact.status.residual[world] = wp.max(contact.status.residual[world], residual)
+            # NaN fails this comparison.
+            if not (residual < MAX_RESIDUAL):
                 count = -1
         for d in range(tree.velocities):
             work.v[world, 1, d] = work.v[world, 0, d] + h * work.a[world, 0, d]
@@ -208,16 +230,16 @@ def kernels(Law, solve, solve_backward):
         tree: Tree,
         work: Workspace,
         forces: Forces,
-        contacts: Contacts,
-        memory: ContactMemory,
+        model: Model,
+        contact: Contact,
         world: int,
         step: int,
         is_last: int,
     ):
-        count = solve_step(law, tree, work, forces, contacts, memory, world, step)
-        advance(tree, world, work.q, 0, 1, work.v, 1, law.dt)
+        count = solve_step(law, tree, work, forces, model, contact, world, step)
+        integrate_positions(tree, world, work.q, 0, 1, work.v, 1, law.dt)
         if is_last != 0:
-            note_touching(contacts, memory, world, count)
+            record_impulses(model, contact, world, count)
         row = wp.int32(1)
         if count < 0:
             row = -1
@@ -229,10 +251,10 @@ def kernels(Law, solve, solve_backward):
         tree: Tree,
         work: Workspace,
         forces: Forces,
-        contacts: Contacts,
-        memory: ContactMemory,
+        model: Model,
+        contact: Contact,
         gradients: Gradients,
-        touch: ContactGradients,
+        contact_gradients: ContactGradients,
         world: int,
         step: int,
         steps: int,
@@ -242,24 +264,26 @@ def kernels(Law, solve, solve_backward):
         trajectory_v_bar: wp.array3d(dtype=scalar),
     ):
         h = law.dt
-        count = solve_step(law, tree, work, forces, contacts, memory, world, step)
+        count = solve_step(law, tree, work, forces, model, contact, world, step)
         euler_backward(tree, work, world, step, steps, truncate, h, q, trajectory_q_bar, trajectory_v_bar)
-        solve_inward(tree, work, world, work.a_bar, 0)
+        solve_inertia_inward(tree, work, world, work.a_bar, 0)
         if count > 0:
             for c in range(count):
-                memory.impulse_bar[world, c] = scalar(-1.0) / h * response(tree, work, memory, world, c)
-            solve_backward(law, memory, world, count)
+                contact.adjoint.impulse_bar[world, c] = (
+                    scalar(-1.0) / h * delassus_response(tree, work, contact, world, c)
+                )
+            solve_backward(law, contact, world, count)
             for c in range(count):
-                add_push(tree, memory, world, c, memory.slip_bar[world, c], work.v_bar, 0)
-                add_halves(tree, work, memory, world, c, -h * memory.slip_bar[world, c])
-        solve_outward(tree, work, world, work.multiplier, 0)
+                add_jacobian_transpose(tree, contact, world, c, contact.adjoint.velocity_bar[world, c], work.v_bar, 0)
+                add_half_jacobian(tree, work, contact, world, c, -h * contact.adjoint.velocity_bar[world, c])
+        solve_inertia_outward(tree, work, world, work.multiplier, 0)
         if count > 0:
             for d in range(tree.velocities):
-                work.rate[world, 0, d] = work.v[world, 0, d]
-                work.rate[world, 1, d] = work.v[world, 1, d]
-                work.rate[world, 2, d] = work.multiplier[world, 0, d]
-            answers_backward(tree, work, contacts, memory, gradients, touch, world, h, count)
-            accelerate_links(tree, work, world, 0)
-        residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
+                work.step_velocity[world, 0, d] = work.v[world, 0, d]
+                work.step_velocity[world, 1, d] = work.v[world, 1, d]
+                work.step_velocity[world, 2, d] = work.multiplier[world, 0, d]
+            velocities_backward(tree, work, model, contact, gradients, contact_gradients, world, h, count)
+            propagate_accelerations(tree, work, world, 0)
+        dynamics_residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
 
     return rollout_kernels(Law, take_step, step_backward, backward_options={"max_unroll": 1})

@@ -277,7 +277,7 @@ class Articulation(TreeDynamics):
         model, own = cache.device_model, self._cast(state, properties)
         q = model.link_parameters.normalize(state.q)
         parameters, pairs = cache.link_parameters(own, state.batch), cache.contact_parameters(own, state.batch)
-        values = contact_geometry(model, q, parameters, pairs) | {"friction": pairs["friction"]}
+        values = contact_geometry(model, q, parameters, pairs) | {"friction": pairs["pairs.friction"]}
         inputs = (self._generalized_forces(controls), None, *parameters.values(), *pairs.values())
         values["impulse"] = self._contact_rollout(model, None, 1, 0).impulses(q, state.v, *inputs)
         rows = {name: row.to(q.device) for name, row in self._pairs.list_rows(self.geometry).items()}

@@ -181,4 +181,6 @@ class TrajectoryLauncher:
         inputs = [self.tree, workspace.struct, model.forces_struct(torque, None), self.schedule, steps]
         inputs += [argument(tensor) for tensor in (deviation, *tensors)]
         cost = SETTINGS.forward_cost * self.evaluations * model.tree.links * worlds * steps
-        return RecordedLaunch(model.kernels.follow, worlds, inputs, model.device, cost, (workspace, torque, deviation))
+        return RecordedLaunch(
+            model.kernels.rollout_feedback, worlds, inputs, model.device, cost, (workspace, torque, deviation)
+        )

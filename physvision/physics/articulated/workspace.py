@@ -12,8 +12,8 @@ from physvision.physics.articulated.arrays import BACKWARD_MEMORY, CONTACT_MEMOR
 from physvision.physics.articulated.settings import SETTINGS
 
 # Columns of a contact rollout's status: whole numbers behind the first failed step, and real numbers.
-STEP_COLUMNS = ("grazing", "crowded", "softened")
-WORST_COLUMNS = ("residual", "overlap")
+STEP_COLUMNS = ("status.first_grazing_step", "status.fallback_steps", "status.regularized_impacts")
+WORST_COLUMNS = ("status.residual", "status.penetration")
 
 
 class Workspace(NamedTuple):
@@ -110,7 +110,7 @@ class WorkspacePool:
         return Workspace(struct, tensors, {})
 
     def _allocate_contacts(self, batch: int, rows: int) -> Workspace:
-        allocator, struct = self._allocator, self._kernels.ContactMemoryStruct()
+        allocator, struct = self._allocator, self._kernels.ContactWorkspaceStruct()
         counts = self._counts | {"evaluations": rows}
         # The status of a rollout is in columns of two tensors, which are copied at once.
         steps = allocator.integers(batch, 1 + len(STEP_COLUMNS))

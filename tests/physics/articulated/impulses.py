@@ -8,7 +8,7 @@ import torch
 import warp as wp
 
 from physvision.kernels import precision
-from physvision.kernels.launching import array
+from physvision.kernels.launching import array, fill
 from physvision.physics.articulated.arrays import CONTACT_MEMORY
 
 PACKAGE = "physvision.physics.articulated.kernels"
@@ -17,13 +17,13 @@ MOST = 4  # contacts of a problem
 
 def by_newton(kernels):
     """The solver of the event engine."""
-    return import_module(f"{kernels.__name__}.contact.solver").solve_impulses
+    return import_module(f"{kernels.__name__}.contact.solver").solve_contacts
 
 
 def solved(problems, most=MOST, solver=by_newton, parts=()):
     """Impulses and residuals that a solver finds for (A, b, friction) of up to `most` contacts each."""
     kernels = precision.load(PACKAGE, torch.float64, *parts)
-    ContactMemory, solve_impulses = kernels.ContactMemoryStruct, solver(kernels)
+    ContactMemory, solve_impulses = kernels.ContactWorkspaceStruct, solver(kernels)
 
     @wp.kernel(enable_backward=False, module="unique")
     def solve_all(memory: ContactMemory, counts: wp.array(dtype=wp.int32), residuals: wp.array(dtype=wp.float64)):
@@ -53,17 +53,17 @@ def solved(problems, most=MOST, solver=by_newton, parts=()):
         )
     for k, (matrix, bias, friction) in enumerate(problems):
         n = len(friction)
-        held["delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
-        held["drive"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
-        held["friction"][k, :n] = torch.as_tensor(friction)
-        held["member"][k, :n] = torch.arange(n)
-        held["island_end"][k, 0] = n
+        held["solver.delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
+        held["blocks.free_velocity"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
+        held["blocks.friction"][k, :n] = torch.as_tensor(friction)
+        held["solver.island_member"][k, :n] = torch.arange(n)
+        held["solver.island_end"][k, 0] = n
     for name, field in CONTACT_MEMORY.items():
-        setattr(memory, name, array(held[name], kernels.ENTRIES[field.entry]))
+        fill(memory, name, held[name], kernels.ENTRIES[field.entry])
     sizes = torch.tensor([len(friction) for _, _, friction in problems], dtype=torch.int32)
     residuals = torch.zeros(batch, dtype=torch.float64)
     wp.launch(solve_all, dim=batch, inputs=[memory, array(sizes), array(residuals)], device="cpu")
-    impulses = [held["impulse"][k, : int(n)].reshape(-1).numpy() for k, n in enumerate(sizes)]
+    impulses = [held["solver.impulse"][k, : int(n)].reshape(-1).numpy() for k, n in enumerate(sizes)]
     return impulses, residuals.numpy()
 
 

@@ -14,9 +14,9 @@ from physvision.physics.articulated.contact.features import pair_features
 
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64)
 closest, cores_backward, gap_pull = (
-    kernels.collision.closest_points.closest,
-    kernels.collision.closest_points_adjoint.cores_backward,
-    kernels.collision.closest_points_adjoint.gap_pull,
+    kernels.collision.closest_points.closest_points,
+    kernels.collision.closest_points_adjoint.closest_points_backward,
+    kernels.collision.closest_points_adjoint.core_separation_backward,
 )
 vec3, mat33 = kernels.precision.vec3, kernels.precision.mat33
 FORMS = {
@@ -50,21 +50,21 @@ def forms(
         size[i, 1],
     )
     form[i] = near.form
-    gap[i] = near.gap
-    points[i, 0] = near.first
-    points[i, 1] = near.second
+    gap[i] = near.separation
+    points[i, 0] = near.first_point
+    points[i, 1] = near.second_point
     points[i, 2] = near.normal
-    points[i, 3] = near.first_share
-    points[i, 4] = near.second_share
+    points[i, 3] = near.first_scale
+    points[i, 4] = near.second_scale
     points[i, 5] = near.second_rim
     both = cores_backward(near, bar[i, 0], bar[i, 1])
     for k in range(2):
         if k == 1:
             both = gap_pull(near, wp.float64(1.0))
         pulls[i, 4 * k + 0] = both.first
-        pulls[i, 4 * k + 1] = both.first_turn
+        pulls[i, 4 * k + 1] = both.first_rotation
         pulls[i, 4 * k + 2] = both.second
-        pulls[i, 4 * k + 3] = both.second_turn
+        pulls[i, 4 * k + 3] = both.second_rotation
         pulls[i, 8 + 2 * k] = both.first_tilt
         pulls[i, 9 + 2 * k] = both.second_tilt
         numbers[i, k] = both.rim_radius

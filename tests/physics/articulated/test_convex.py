@@ -22,15 +22,15 @@ from physvision.physics.articulated.contact.polytopes import polytope_arrays
 pytestmark = pytest.mark.extended
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64, "convex_pairs")
 convex, solid, Hulls = (
-    kernels.collision.convex.convex,
-    kernels.collision.support_shapes.solid,
-    kernels.collision.support_shapes.Hulls,
+    kernels.collision.convex.convex_primitive,
+    kernels.collision.support_shapes.make_convex_shape,
+    kernels.collision.support_shapes.HullTable,
 )
-flat_corners, flat_point = kernels.collision.manifold.flat_corners, kernels.collision.manifold.flat_point
-place_on_second = kernels.collision.manifold.place_on_second
+flat_corners, flat_point = kernels.collision.manifold.manifold_corners, kernels.collision.manifold.manifold_point
+place_on_second = kernels.collision.manifold.point_on_second
 cores_backward, gap_pull = (
-    kernels.collision.closest_points_adjoint.cores_backward,
-    kernels.collision.closest_points_adjoint.gap_pull,
+    kernels.collision.closest_points_adjoint.closest_points_backward,
+    kernels.collision.closest_points_adjoint.core_separation_backward,
 )
 vec3, mat33 = kernels.precision.vec3, kernels.precision.mat33
 APART = 1.0  # m, of slots without a point
@@ -71,20 +71,22 @@ def forms(
     )
     hulls = Hulls()
     hulls.corner = corner
-    hulls.neighbour_start = neighbour_start
-    hulls.neighbour = neighbour
+    hulls.neighbor_start = neighbour_start
+    hulls.neighbor = neighbour
     near = convex(a, b, hulls, normals)
     if slot[i] > 0:
-        numbers = flat_corners(a, b, hulls, normals, loop_start, loop, near.normal, near.gap, place_on_second(near))
+        numbers = flat_corners(
+            a, b, hulls, normals, loop_start, loop, near.normal, near.separation, place_on_second(near)
+        )
         near = flat_point(a, b, hulls, normals, loop_start, loop, near.normal, numbers[slot[i] - 1])
     form[i, 0] = near.form
-    form[i, 1] = near.turned
-    gap[i] = near.gap
-    points[i, 0] = near.first
-    points[i, 1] = near.second
+    form[i, 1] = near.is_swapped
+    gap[i] = near.separation
+    points[i, 0] = near.first_point
+    points[i, 1] = near.second_point
     points[i, 2] = near.normal
-    points[i, 3] = near.first_share
-    points[i, 4] = near.second_share
+    points[i, 3] = near.first_scale
+    points[i, 4] = near.second_scale
     points[i, 5] = near.first_rim
     points[i, 6] = near.second_rim
     radius[i, 0] = near.first_radius
@@ -94,13 +96,13 @@ def forms(
         if part == 1:
             both = gap_pull(near, wp.float64(1.0))
         pulls[i, 8 * part + 0] = both.first
-        pulls[i, 8 * part + 1] = both.first_turn
+        pulls[i, 8 * part + 1] = both.first_rotation
         pulls[i, 8 * part + 2] = both.first_tilt
-        pulls[i, 8 * part + 3] = both.first_upright
+        pulls[i, 8 * part + 3] = both.first_axis_normal
         pulls[i, 8 * part + 4] = both.second
-        pulls[i, 8 * part + 5] = both.second_turn
+        pulls[i, 8 * part + 5] = both.second_rotation
         pulls[i, 8 * part + 6] = both.second_tilt
-        pulls[i, 8 * part + 7] = both.second_upright
+        pulls[i, 8 * part + 7] = both.second_axis_normal
 
 
 class Found:
@@ -114,10 +116,10 @@ class Found:
             return wp.array(np.ascontiguousarray(value), dtype=dtype, device="cpu")
 
         tables = [
-            given(made["solid_kind"], wp.int32), given(made["solid_bound"], wp.float64), given(made["solid_corner"], wp.int32),
-            given(made["solid_face"], wp.int32), given(made["corner"], vec3),
-            given(made["neighbour_start"], wp.int32), given(made["neighbour"], wp.int32), given(made["face_normal"], vec3),
-            given(made["loop_start"], wp.int32), given(made["loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
+            given(made["shapes.kind"], wp.int32), given(made["shapes.bounding_radius"], wp.float64), given(made["shapes.first_corner"], wp.int32),
+            given(made["shapes.first_face"], wp.int32), given(made["hulls.corner"], vec3),
+            given(made["hulls.neighbor_start"], wp.int32), given(made["hulls.neighbor"], wp.int32), given(made["hulls.face_normal"], vec3),
+            given(made["hulls.loop_start"], wp.int32), given(made["hulls.loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
         ]  # fmt: skip
         bar = np.zeros((count, 2, 3)) if bar is None else bar
         places = [given(each, entry[each.shape[2:]]) for each in (turn, origin, size)]

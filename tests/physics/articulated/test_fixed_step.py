@@ -105,7 +105,7 @@ def relaxed(smoothing):
         Law, solve, number = module.Law, module.solve, wp.constant(wp.float64(smoothing))
 
         @wp.func
-        def with_smoothing(memory: kernels.ContactMemoryStruct, world: int, count: int):
+        def with_smoothing(memory: kernels.ContactWorkspaceStruct, world: int, count: int):
             law = Law()
             law.smoothing = number
             return solve(law, memory, world, count)

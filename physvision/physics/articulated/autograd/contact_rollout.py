@@ -91,7 +91,7 @@ class ContactRollout(TreeOperation):
 
     def impulses(self, *inputs: Any) -> Tensor:
         """Impulse on the first shape of each pair over the last step, (batch, pairs, 3), N s; zero where it failed."""
-        _, _, steps, impulses = self._run(("steps", "pushed"), *inputs)
+        _, _, steps, impulses = self._run(("steps", "status.pair_impulse"), *inputs)
         return torch.where(steps[:, :1, None] < 0, impulses, 0.0)
 
     def _recorded(

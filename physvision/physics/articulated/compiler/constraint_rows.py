@@ -19,7 +19,7 @@ class ScalarRows:
     Attributes:
         friction_velocities: Velocities whose dry friction is a row, (friction rows,).
         count: Number of rows.
-        arrays: Integers and coefficients of all rows, by the names of the kernels' `Contacts`.
+        arrays: Integers and coefficients of all rows, by the names of the kernels' `ContactModel`.
     """
 
     friction_velocities: np.ndarray
@@ -70,13 +70,13 @@ def compile_scalar_rows(
     paths = [_ancestors(tree, row_links) for row_links in links]
     flat = [term for row in terms for term in row]
     arrays = {
-        "transmission_kind": np.array(kinds, np.int32),
-        "transmission_first": _starts(terms),
-        "transmission_velocity": np.array([velocity for velocity, _, _ in flat], np.int32),
-        "transmission_position": np.array([position for _, position, _ in flat], np.int32),
-        "transmission_share": np.array([coefficient for _, _, coefficient in flat], float),
-        "transmission_path_first": _starts(paths),
-        "transmission_path": np.array([link for path in paths for link in path], np.int32),
+        "transmissions.kind": np.array(kinds, np.int32),
+        "transmissions.start": _starts(terms),
+        "transmissions.velocity": np.array([velocity for velocity, _, _ in flat], np.int32),
+        "transmissions.position": np.array([position for _, position, _ in flat], np.int32),
+        "transmissions.coefficient": np.array([coefficient for _, _, coefficient in flat], float),
+        "transmissions.path_start": _starts(paths),
+        "transmissions.path": np.array([link for path in paths for link in path], np.int32),
     }
     return ScalarRows(np.asarray(friction_velocities, np.int64), len(kinds), arrays)
 

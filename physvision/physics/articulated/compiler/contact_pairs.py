@@ -113,8 +113,8 @@ class ContactPairs:
             "limits": len(self.limited),
             "candidates": self.count + 2 * len(self.limited),
             "transmissions": scalar_rows.count,
-            "ties": len(loops.weld),
-            "beside": scalar_rows.count + int(rotational.sum()) + loops.blocks,
+            "equalities": len(loops.weld),
+            "noncontact_blocks": scalar_rows.count + int(rotational.sum()) + loops.blocks,
             "contacts": self.capacity,
             "coupled": tree.nv if compliant else 0,
         }
@@ -128,18 +128,20 @@ class ContactPairs:
         self._pair_friction, self._pair_rotational_friction = _pair_friction(pairs), _pair_rotational_friction(pairs)
         self._priority = np.array([pair.priority for pair in pairs])
         self._arrays = {
-            "shape_link": np.array([tree.shape_link(geometry[row]) for row in self.rows], np.int32),
-            "first": np.searchsorted(self.rows, self.first).astype(np.int32),
-            "second": np.searchsorted(self.rows, self.second).astype(np.int32),
-            "shape_reach": np.array([bounding_factors(geometry[row].shape) for row in self.rows]).reshape(-1, 3),
-            "limit_link": self.limited.astype(np.int32),
-            "turns": rotational.astype(np.int32),
-            "lengthwise": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
-            "reference": np.zeros((self.counts["candidates"], 3)),
-            "shares": np.zeros((self.counts["candidates"], 3)),
-            "tie_first": np.searchsorted(self.rows, loops.first).astype(np.int32),
-            "tie_second": np.searchsorted(self.rows, loops.second).astype(np.int32),
-            "tie_turns": loops.weld.astype(np.int32),
+            "shapes.link": np.array([tree.shape_link(geometry[row]) for row in self.rows], np.int32),
+            "pairs.first": np.searchsorted(self.rows, self.first).astype(np.int32),
+            "pairs.second": np.searchsorted(self.rows, self.second).astype(np.int32),
+            "shapes.bounding_scale": np.array([bounding_factors(geometry[row].shape) for row in self.rows]).reshape(
+                -1, 3
+            ),
+            "limits.link": self.limited.astype(np.int32),
+            "pairs.has_rotational_friction": rotational.astype(np.int32),
+            "pairs.is_lengthwise": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
+            "convex.reference": np.zeros((self.counts["candidates"], 3)),
+            "convex.impedance": np.zeros((self.counts["candidates"], 3)),
+            "equalities.first": np.searchsorted(self.rows, loops.first).astype(np.int32),
+            "equalities.second": np.searchsorted(self.rows, loops.second).astype(np.int32),
+            "equalities.is_weld": loops.weld.astype(np.int32),
             **_pair_arrays(pairs, groups),
             **polytope_arrays([geometry[row].shape for row in self.rows] if convex else []),
             **scalar_rows.arrays,
@@ -156,16 +158,19 @@ class ContactPairs:
             joint_mobility: Mobility of each link's joint in the initial position, 1/kg or 1/(kg m²).
         """
         pairs, limits = law.laws(self.counts["groups"], len(self.limited))
-        laws = [*(pairs[group] for group in self._arrays["group"]), *(limit for limit in limits for _ in range(2))]
+        laws = [
+            *(pairs[group] for group in self._arrays["pairs.group"]),
+            *(limit for limit in limits for _ in range(2)),
+        ]
         shape_mobility = np.append(body_mobility, 0.0)[self._body]
-        pair_mobility = shape_mobility[self._arrays["first"]] + shape_mobility[self._arrays["second"]]
+        pair_mobility = shape_mobility[self._arrays["pairs.first"]] + shape_mobility[self._arrays["pairs.second"]]
         mobility = np.concatenate([pair_mobility, np.repeat(joint_mobility[self.limited], 2)])
-        self._arrays["reference"] = np.array([law.reference for law in laws]).reshape(-1, 3)
+        self._arrays["convex.reference"] = np.array([law.reference for law in laws]).reshape(-1, 3)
         impedance = np.array([law.impedance_range for law in laws]).reshape(-1, 2)
-        self._arrays["shares"] = np.column_stack([impedance, np.maximum(mobility, SETTINGS.min_mobility)])
+        self._arrays["convex.impedance"] = np.column_stack([impedance, np.maximum(mobility, SETTINGS.min_mobility)])
 
     def arrays(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
-        """Constant arrays of the contact problem, by the names of the kernels' `Contacts`."""
+        """Constant arrays of the contact problem, by the names of the kernels' `ContactModel`."""
         return {
             name: torch.as_tensor(value, dtype=dtype if value.dtype == float else torch.int32, device=device)
             for name, value in self._arrays.items()
@@ -187,16 +192,16 @@ class ContactPairs:
         body_offset = append_row(offset, offset.new_zeros(3))[..., self._body, :]
         torsion, rolling = p.rotational_friction.unbind(-1)
         values = {
-            "shape_turn": body_rotation @ _orthonormalize(pose[..., :3, :3]),
-            "shape_offset": body_offset + (body_rotation @ pose[..., :3, 3:]).squeeze(-1),
-            "shape_size": p.shape_size[..., self.rows, :],
-            "friction": self._mix(p.friction, self._pair_friction),
-            "torsion": self._mix(torsion, self._pair_rotational_friction[:, 0]),
-            "rolling": self._mix(rolling, self._pair_rotational_friction[:, 1]),
+            "shapes.rotation": body_rotation @ _orthonormalize(pose[..., :3, :3]),
+            "shapes.offset": body_offset + (body_rotation @ pose[..., :3, 3:]).squeeze(-1),
+            "shapes.size": p.shape_size[..., self.rows, :],
+            "pairs.friction": self._mix(p.friction, self._pair_friction),
+            "pairs.torsional_friction": self._mix(torsion, self._pair_rotational_friction[:, 0]),
+            "pairs.rolling_friction": self._mix(rolling, self._pair_rotational_friction[:, 1]),
             **self._row_parameters(p),
-            "limit_low": p.joint_limits[..., self.limited, 0],
-            "limit_high": p.joint_limits[..., self.limited, 1],
-            "restitution": (p.restitution[..., self.first] + p.restitution[..., self.second]) / 2,
+            "limits.lower": p.joint_limits[..., self.limited, 0],
+            "limits.upper": p.joint_limits[..., self.limited, 1],
+            "pairs.restitution": (p.restitution[..., self.first] + p.restitution[..., self.second]) / 2,
         }
         return {name: expand(values[name], batch, field) for name, field in CONTACT_PARAMETERS.items()}
 
@@ -206,12 +211,12 @@ class ContactPairs:
         zeros = torch.zeros_like(friction)
         low, high = p.transmission_force_range.unbind(-1)
         return {
-            "transmission_stiffness": _concatenate(zeros, p.transmission_stiffness),
-            "transmission_damping": _concatenate(zeros, p.transmission_damping),
-            "transmission_rest": _concatenate(zeros, p.transmission_rest_position),
-            "transmission_low": _concatenate(-friction, low),
-            "transmission_high": _concatenate(friction, high),
-            "transmission_speed": _concatenate(zeros, p.transmission_max_speed),
+            "transmissions.stiffness": _concatenate(zeros, p.transmission_stiffness),
+            "transmissions.damping": _concatenate(zeros, p.transmission_damping),
+            "transmissions.reference": _concatenate(zeros, p.transmission_rest_position),
+            "transmissions.min_force": _concatenate(-friction, low),
+            "transmissions.max_force": _concatenate(friction, high),
+            "transmissions.max_speed": _concatenate(zeros, p.transmission_max_speed),
         }
 
     def _mix(self, values: Tensor, pair_values: np.ndarray) -> Tensor:
@@ -271,14 +276,14 @@ def _pair_rotational_friction(pairs: Sequence[_FeaturePair]) -> np.ndarray:
 
 
 def _pair_arrays(pairs: Sequence[_FeaturePair], groups: Sequence[int]) -> dict[str, np.ndarray]:
-    """Kinds, features, margins and groups of the pairs, by the names of the kernels' `Contacts`."""
+    """Kinds, features, margins and groups of the pairs, by the names of the kernels' `ContactModel`."""
     return {
-        "kind": np.array([pair.kind for pair in pairs], np.int32),
-        "feature": np.array([pair.feature for pair in pairs]).reshape(-1, 3),
-        "margin": np.array([pair.shape_pair.margin for pair in pairs], float),
-        "group": np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)),
-        "group_start": np.array(groups, np.int32),
-        "group_kind": np.array([broad_phase_kind(pairs[start].kind) for start in groups[:-1]], np.int32),
+        "pairs.kind": np.array([pair.kind for pair in pairs], np.int32),
+        "pairs.feature": np.array([pair.feature for pair in pairs]).reshape(-1, 3),
+        "pairs.margin": np.array([pair.shape_pair.margin for pair in pairs], float),
+        "pairs.group": np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)),
+        "groups.start": np.array(groups, np.int32),
+        "groups.kind": np.array([broad_phase_kind(pairs[start].kind) for start in groups[:-1]], np.int32),
     }
 
 

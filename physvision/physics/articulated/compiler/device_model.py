@@ -54,10 +54,10 @@ class DeviceModel:
             "first_position": self._integers(tree.first_position),
             "first_velocity": self._integers(tree.first_velocity),
             "body_link": self._integers(tree.body_link),
-            "servo": self._integers(tree.spring_link),
+            "servo_link": self._integers(tree.spring_link),
             "root": self._integers(tree.root),
-            "spinner": self._integers(pairs.gyroscopic_links if pairs is not None else []),
-            "varying_root": self._integers(pairs.varying_roots if pairs is not None else []),
+            "free_body_link": self._integers(pairs.gyroscopic_links if pairs is not None else []),
+            "varying_tree_root": self._integers(pairs.varying_roots if pairs is not None else []),
             "coupling_source": self._integers(tree.coupling_source),
             "coupling_target": self._integers(tree.coupling_target),
             "coupling_gain": torch.as_tensor(tree.coupling_gain, dtype=self.dtype, device=self.device),
@@ -100,17 +100,18 @@ class DeviceModel:
             fill(struct, name, value)
         # With contact by events, dry friction is a row of the contact problem instead.
         smooth = friction and not (self.pairs is not None and self.pairs.scalar_rows.friction_velocities.size)
-        struct.friction_velocity, struct.rubs = SETTINGS.friction_velocity, int(smooth)
-        struct.springs = int(springs)
-        struct.spinners, struct.varying = (self._tree_arrays[name].numel() for name in ("spinner", "varying_root"))
-        struct.couplings, struct.dragged = len(tree.coupling_source), int(tree.drag_axes is not None)
+        struct.dry_friction_velocity, struct.has_dry_friction = SETTINGS.friction_velocity, int(smooth)
+        struct.has_springs = int(springs)
+        struct.free_bodies = self._tree_arrays["free_body_link"].numel()
+        struct.varying_trees = self._tree_arrays["varying_tree_root"].numel()
+        struct.couplings, struct.has_fluid_drag = len(tree.coupling_source), int(tree.drag_axes is not None)
         self._fill(struct, PARAMETERS, parameters)
         return struct
 
     def contacts_struct(
         self, parameters: Parameters, max_events: int, restitution_threshold: float, max_penetration: float
     ) -> Any:
-        """Struct `Contacts` over parameters, which must stay alive as long as it is used.
+        """Struct `ContactModel` over parameters, which must stay alive as long as it is used.
 
         Args:
             parameters: Parameters of the contact problem by the names of `arrays.CONTACT_PARAMETERS`.
@@ -119,11 +120,12 @@ class DeviceModel:
             max_penetration: Penetration with which a world may start, m.
         """
         assert self.pairs is not None
-        struct = self.kernels.ContactsStruct()
-        struct.shapes, struct.pairs, struct.capacity = self.pairs.shapes, self.pairs.count, self.pairs.capacity
-        for name in ("groups", "limits", "candidates", "transmissions", "ties", "beside"):
-            setattr(struct, name, self.counts[name])
-        struct.operations, struct.rest_speed, struct.overlap = max_events, restitution_threshold, max_penetration
+        struct = self.kernels.ContactModelStruct()
+        for name in ("shapes", "pairs", "groups", "limits", "transmissions", "equalities"):
+            getattr(struct, name).count = self.counts[name]
+        struct.candidates, struct.noncontact_blocks = self.counts["candidates"], self.counts["noncontact_blocks"]
+        struct.max_blocks, struct.max_events = self.pairs.capacity, max_events
+        struct.restitution_threshold, struct.max_penetration = restitution_threshold, max_penetration
         for name, value in self._pair_arrays.items():
             fill(struct, name, value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None)
         self._fill(struct, CONTACT_PARAMETERS, parameters)
@@ -137,8 +139,8 @@ class DeviceModel:
             struct = self.kernels.ScheduleStruct()
             struct.h, struct.substeps, struct.stages = h, substeps, integrator.stages
             struct.drag_interval = h if integrator.implicit_drag else 0.0
-            struct.share = integrator.position_weight
-            for name, row in (("reach", integrator.stage_offset), ("weight", integrator.weight)):
+            struct.stage_velocity_weight = integrator.position_weight
+            for name, row in (("stage_fraction", integrator.stage_offset), ("weight", integrator.weight)):
                 fill(struct, name, torch.tensor(row, dtype=self.dtype, device=self.device))
             self._schedules[key] = struct
         return self._schedules[key]
@@ -158,7 +160,7 @@ class DeviceModel:
         """Struct `Forces` over generalized forces and wrenches."""
         struct = self.kernels.ForcesStruct()
         fill(struct, "torque", torque)
-        struct.wrenches = int(wrenches is not None)
+        struct.has_wrenches = int(wrenches is not None)
         self._fill_wrenches(struct, wrenches)
         return struct
 
@@ -174,7 +176,7 @@ class DeviceModel:
             needed: If true, the gradients to parameters are computed.
         """
         struct = self.kernels.GradientsStruct()
-        struct.wanted = int(needed)
+        struct.is_requested = int(needed)
         fill(struct, "torque", torque)
         self._fill_wrenches(struct, wrenches)
         return struct, self._zero_gradients(struct, batch, PARAMETERS, TANGENT_GRADIENTS) if needed else []
@@ -182,7 +184,7 @@ class DeviceModel:
     def contact_gradients_struct(self, batch: int, needed: bool) -> tuple[Any, list[Tensor]]:
         """Struct `ContactGradients`, and the zeroed tensors behind it that belong to parameters."""
         struct = self.kernels.ContactGradientsStruct()
-        struct.wanted = int(needed)
+        struct.is_requested = int(needed)
         return struct, self._zero_gradients(struct, batch, CONTACT_PARAMETERS, SHAPE_TANGENTS) if needed else []
 
     def _zero_gradients(self, struct: Any, batch: int, table: dict, tangents: dict) -> list[Tensor]:
@@ -198,5 +200,5 @@ class DeviceModel:
     def _fill_wrenches(self, struct: Any, wrenches: Tensor | None) -> None:
         if wrenches is not None:
             vector = self.kernels.ENTRIES["vec3"]
-            fill(struct, "push", wrenches[..., :3], vector)
-            fill(struct, "twist", wrenches[..., 3:], vector)
+            fill(struct, "body_force", wrenches[..., :3], vector)
+            fill(struct, "body_moment", wrenches[..., 3:], vector)

@@ -68,7 +68,7 @@ class LinkParameters:
         inertia = rotated + p.mass[..., None, None] * parallel_axis
         computed = {
             "mass": _apply(self.membership, p.mass),
-            "moment": self.membership @ moment,
+            "first_moment": self.membership @ moment,
             "center": center,
             "inertia": (self.membership @ inertia.flatten(-2)).unflatten(-1, (3, 3)),
             "rotation": rotation.mT,

@@ -31,7 +31,7 @@ def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> tuple[np.
     for link in range(tree.links):
         # In the world's axes, about the link's origin.
         angular, linear = _jacobian(tree, axes, origins, link, origins[link])
-        moment = rotations[link] @ values["moment"][link]
+        moment = rotations[link] @ values["first_moment"][link]
         rotational_inertia = rotations[link] @ values["inertia"][link] @ rotations[link].T
         cross = np.cross(angular, moment, axis=0)  # columns of ω × (m c)
         inertia += angular.T @ rotational_inertia @ angular + values["mass"][link] * linear.T @ linear

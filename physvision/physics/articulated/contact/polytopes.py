@@ -22,7 +22,7 @@ Loops = list[list[int]]  # vertices of each face, counterclockwise as seen from 
 
 
 def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
-    """Vertices, edges and faces of all shapes, by the names of the kernels' `Contacts`."""
+    """Vertices, edges and faces of all shapes, by the names of the kernels' `ContactModel`."""
     kinds, bounds, vertices, normals, loops = [], [], [], [], []
     neighbors: list[list[int]] = []
     vertex_start, face_start = [0], [0]
@@ -39,16 +39,16 @@ def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
         vertex_start.append(vertex_start[-1] + len(points))
         face_start.append(face_start[-1] + len(faces))
     return {
-        "solid_kind": np.array(kinds, np.int32),
-        "solid_bound": np.array(bounds, float),
-        "solid_corner": np.array(vertex_start, np.int32),
-        "solid_face": np.array(face_start, np.int32),
-        "corner": np.concatenate([*vertices, np.zeros((1, 3))]),
-        "neighbour_start": np.cumsum([0, *map(len, neighbors), 0]).astype(np.int32),
-        "neighbour": np.array([*(vertex for row in neighbors for vertex in row), 0], np.int32),
-        "face_normal": np.concatenate([*normals, np.zeros((1, 3))]),
-        "loop_start": np.cumsum([0, *map(len, loops)]).astype(np.int32),
-        "loop": np.concatenate([*loops, [0]]).astype(np.int32),
+        "shapes.kind": np.array(kinds, np.int32),
+        "shapes.bounding_radius": np.array(bounds, float),
+        "shapes.first_corner": np.array(vertex_start, np.int32),
+        "shapes.first_face": np.array(face_start, np.int32),
+        "hulls.corner": np.concatenate([*vertices, np.zeros((1, 3))]),
+        "hulls.neighbor_start": np.cumsum([0, *map(len, neighbors), 0]).astype(np.int32),
+        "hulls.neighbor": np.array([*(vertex for row in neighbors for vertex in row), 0], np.int32),
+        "hulls.face_normal": np.concatenate([*normals, np.zeros((1, 3))]),
+        "hulls.loop_start": np.cumsum([0, *map(len, loops)]).astype(np.int32),
+        "hulls.loop": np.concatenate([*loops, [0]]).astype(np.int32),
     }
 
 

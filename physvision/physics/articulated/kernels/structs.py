@@ -1,4 +1,7 @@
-"""The structs of the kernels; `physvision.physics.articulated.arrays` says what their arrays hold."""
+"""Structs of the kernels, and the constants that their fields hold.
+
+`physvision.physics.articulated.arrays` declares the arrays of the workspaces and of the parameters.
+"""
 
 import warp as wp
 
@@ -15,174 +18,233 @@ from physvision.physics.articulated.arrays import (
 
 from .precision import mat33, scalar, vec3
 
+# Joint types.
 REVOLUTE = wp.constant(1)
 PRISMATIC = wp.constant(2)
 BALL = wp.constant(3)
 FREE = wp.constant(4)
 
-# Laws of blocks.
-TOUCHES = wp.constant(0)  # a contact: normal and two tangents
+# Laws of constraint blocks.
+CONTACT = wp.constant(0)  # normal and two tangents
 BOUNDED = wp.constant(1)  # one direction, whose impulse lies between bounds
-TURNS = wp.constant(2)  # friction against turning about a contact's normal and tangents
-TIES = wp.constant(3)  # three rows that always stick
+TORSIONAL_ROLLING = wp.constant(2)  # rotational friction about a contact's normal and tangents
+EQUALITY = wp.constant(3)  # three rows that always stick
 
 # Modes of contacts.
 OPEN = wp.constant(0)
-STICKS = wp.constant(1)
-SLIDES = wp.constant(2)
+STICK = wp.constant(1)
+SLIDE = wp.constant(2)
 
-# A bounded block sticks, or is at one of its bounds.
-AT_LOW = wp.constant(3)
-AT_HIGH = wp.constant(4)
+# Modes of bounded blocks, besides STICK.
+LOWER = wp.constant(3)
+UPPER = wp.constant(4)
 
-# A block that turns is open with its contact; else it neither spins nor rolls (STICKS), spins, rolls, or does both.
-SPINS = wp.constant(2)
-ROLLS = wp.constant(3)
-SPINS_AND_ROLLS = wp.constant(4)
+# Modes of rotational friction, besides OPEN (with its contact) and STICK.
+SPIN = wp.constant(2)
+ROLL = wp.constant(3)
+SPIN_AND_ROLL = wp.constant(4)
 
 ENTRIES = {"scalar": scalar, "whole": wp.int32, "vec3": vec3, "mat33": mat33}
 
 
 @struct(ENTRIES, PARAMETERS)
 class TreeStruct:
-    """The model: how its links hang together, and its parameters."""
+    """Kinematic tree: its topology and its parameters."""
 
     links: int
     bodies: int
     positions: int
     velocities: int
     parent: wp.array(dtype=wp.int32)  # -1 for the world
-    joint: wp.array(dtype=wp.int32)
+    joint: wp.array(dtype=wp.int32)  # joint type
     first_position: wp.array(dtype=wp.int32)
     first_velocity: wp.array(dtype=wp.int32)  # one more than there are links
-    body_link: wp.array(dtype=wp.int32)  # the link that a body is part of, -1 for the world
-    friction_velocity: scalar  # rad/s or m/s within which Coulomb friction is smooth
-    rubs: int  # whether there may be Coulomb friction
-    springs: int  # whether there may be springs
-    servo: wp.array(dtype=wp.int32)  # of each velocity: the link whose spring is taken at the end of the step, or -1
-    couplings: int  # velocities that push others
+    body_link: wp.array(dtype=wp.int32)  # link that a body is part of, -1 for the world
+    dry_friction_velocity: scalar  # rad/s or m/s below which Coulomb friction is smoothed
+    has_dry_friction: int
+    has_springs: int
+    servo_link: wp.array(dtype=wp.int32)  # for a velocity: link whose spring acts at the end of the step, or -1
+    couplings: int  # velocities that exert forces on other velocities
     coupling_source: wp.array(dtype=wp.int32)
     coupling_target: wp.array(dtype=wp.int32)  # a velocity; beyond their number a transmission
     coupling_gain: wp.array(dtype=scalar)
-    root: wp.array(dtype=wp.int32)  # of each link the first one of its tree
-    varying: int  # trees whose inertia or weight changes with their pose
-    varying_root: wp.array(dtype=wp.int32)
-    spinners: int  # links that turn freely and carry nothing, where the step is of second order in that
-    spinner: wp.array(dtype=wp.int32)
-    dragged: int  # whether a medium drags the bodies
+    root: wp.array(dtype=wp.int32)  # for a link: first link of its tree
+    varying_trees: int  # trees whose inertia or weight depends on their pose
+    varying_tree_root: wp.array(dtype=wp.int32)
+    free_bodies: int  # free links without children, whose rotation is integrated to second order
+    free_body_link: wp.array(dtype=wp.int32)
+    has_fluid_drag: int
 
 
 @wp.struct
 class ForcesStruct:
-    """What acts from outside, [world, step, …]. A wrench acts at the body's centre of mass, in the world's axes."""
+    """External forces, [world, step, …]; a wrench acts at the center of mass of a body, in world axes."""
 
     torque: wp.array3d(dtype=scalar)
-    wrenches: int  # whether there are any
-    push: wp.array3d(dtype=vec3)
-    twist: wp.array3d(dtype=vec3)
+    has_wrenches: int
+    body_force: wp.array3d(dtype=vec3)
+    body_moment: wp.array3d(dtype=vec3)
 
 
 @wp.struct
 class ScheduleStruct:
-    """How a step is cut into substeps, and the integrator's tableau; see `model.integrators`."""
+    """Substeps of a step, and the tableau of the integrator; see `physvision.physics.articulated.model.integrators`."""
 
     h: scalar  # length of a substep
     substeps: int
     stages: int  # evaluations of the dynamics in a substep
-    drag_interval: scalar  # over which drag is taken implicitly
-    reach: wp.array(dtype=scalar)  # of each stage: how far it stands from the substep's start
-    weight: wp.array(dtype=scalar)  # of each stage's velocity and acceleration in the substep's means
-    share: scalar  # of the stages' mean velocity in what moves positions; the end's has the rest
+    drag_interval: scalar  # interval over which damping is implicit
+    stage_fraction: wp.array(dtype=scalar)  # time of a stage, as a fraction of the substep
+    weight: wp.array(dtype=scalar)  # of a stage in the mean velocity and acceleration of the substep
+    stage_velocity_weight: (
+        scalar  # of the stages' mean velocity in that which moves positions; the rest is the final one's
+    )
 
 
 @struct(ENTRIES, FORWARD_MEMORY, BACKWARD_MEMORY)
 class WorkspaceStruct:
-    """Working memory of one launch."""
+    """Workspace of the dynamics in one launch."""
 
 
 @struct(ENTRIES, PARAMETERS, TANGENT_GRADIENTS)
 class GradientsStruct:
-    """Gradients to the parameters of `Tree`, summed over time, and to what acts from outside."""
+    """Gradients with respect to the parameters of the tree, summed over time, and to external forces."""
 
-    wanted: int  # whether anybody asks for those to the parameters; their arrays are missing otherwise
+    is_requested: int  # whether the gradients of parameters are computed; their arrays are absent otherwise
     torque: wp.array3d(dtype=scalar)
-    push: wp.array3d(dtype=vec3)
-    twist: wp.array3d(dtype=vec3)
+    body_force: wp.array3d(dtype=vec3)
+    body_moment: wp.array3d(dtype=vec3)
 
 
-@struct(ENTRIES, CONTACT_PARAMETERS)
-class ContactsStruct:
-    """What may touch: pairs of shapes, each part of a link or of the world, and joints and their stops."""
+@struct(ENTRIES, CONTACT_PARAMETERS, group="shapes")
+class ShapeModel:
+    """Collision shapes, each fixed to a link or to the world."""
 
-    shapes: int
-    shape_link: wp.array(dtype=wp.int32)  # -1 for the world
-    pairs: int
-    kind: wp.array(dtype=wp.int32)  # of each pair; see `closest`
-    first: wp.array(dtype=wp.int32)  # its shapes
-    second: wp.array(dtype=wp.int32)
-    feature: wp.array(dtype=vec3)  # which part of the first
-    group: wp.array(dtype=wp.int32)  # the pair of shapes that it belongs to
-    groups: int  # pairs of shapes
-    group_start: wp.array(dtype=wp.int32)  # where their pairs of features begin, one more than there are groups
-    group_kind: wp.array(dtype=wp.int32)  # see `reach`
-    shape_reach: wp.array(dtype=vec3)  # shares of a shape's sizes that make the radius of a ball about it
-    turns: wp.array(dtype=wp.int32)  # whether there is friction against turning
-    solid_kind: wp.array(dtype=wp.int32)  # of each shape, see `solids`
-    solid_bound: wp.array(dtype=scalar)  # of a ball that holds it, as a share of its largest size
-    solid_corner: wp.array(dtype=wp.int32)  # where its corners begin, one more than there are shapes
-    solid_face: wp.array(dtype=wp.int32)  # where its faces begin
+    count: int
+    link: wp.array(dtype=wp.int32)  # -1 for the world
+    bounding_scale: wp.array(dtype=vec3)  # factors of the sizes whose vector has the length of the bounding radius
+    kind: wp.array(dtype=wp.int32)  # of a convex shape, see `support_shapes`
+    bounding_radius: wp.array(dtype=scalar)  # of a polytope, as a share of its largest size
+    first_corner: wp.array(dtype=wp.int32)  # one more than there are shapes
+    first_face: wp.array(dtype=wp.int32)
+
+
+@wp.struct
+class HullModel:
+    """Corners, edges and faces of all polytopes."""
+
     corner: wp.array(dtype=vec3)  # shares of sizes
-    neighbour_start: wp.array(dtype=wp.int32)  # where its neighbours begin, one more than there are corners
-    neighbour: wp.array(dtype=wp.int32)  # corners that edges lead to
-    face_normal: wp.array(dtype=vec3)  # outwards, of the shape with all its sizes one
-    loop_start: wp.array(dtype=wp.int32)  # where the corners of a face begin in `loop`, one more than there are faces
-    loop: wp.array(dtype=wp.int32)  # anticlockwise as seen from outside
-    margin: wp.array(dtype=scalar)  # m apart at which the pair counts as touching
-    lengthwise: wp.array(dtype=wp.int32)  # whether the first shape is one whose axis its tangents follow
-    reference: wp.array(dtype=vec3)  # of each candidate: k, b and width (see `compliant`)
-    shares: wp.array(dtype=vec3)  # least, largest, and what a force of 1 N gives both bodies in the start, or 1 N m
-    limits: int
-    limit_link: wp.array(dtype=wp.int32)
-    candidates: int  # pairs and stops
-    transmissions: int
-    transmission_kind: wp.array(dtype=wp.int32)  # see `transmissions`
-    transmission_first: wp.array(dtype=wp.int32)  # where its shares begin, one more than there are transmissions
-    transmission_share: wp.array(dtype=scalar)
-    transmission_velocity: wp.array(dtype=wp.int32)  # of each share
-    transmission_position: wp.array(dtype=wp.int32)
-    transmission_path_first: wp.array(dtype=wp.int32)  # where its links begin
-    transmission_path: wp.array(dtype=wp.int32)  # the links that carry its joints, outermost first
-    ties: int  # connections of bodies
-    tie_first: wp.array(dtype=wp.int32)  # shapes that stand for their frames
-    tie_second: wp.array(dtype=wp.int32)
-    tie_turns: wp.array(dtype=wp.int32)  # whether it is a weld
-    beside: int  # whether there are blocks beside those of contacts
-    capacity: int  # contacts that may take part at once
-    operations: int  # flights and impacts that a step may have
-    rest_speed: scalar  # m/s below which nothing bounces
-    overlap: scalar  # m, or rad of a joint, that a world may start beyond what stops it; it is pushed out
+    neighbor_start: wp.array(dtype=wp.int32)  # one more than there are corners
+    neighbor: wp.array(dtype=wp.int32)  # corners at the other ends of edges
+    face_normal: wp.array(dtype=vec3)  # outward, of the shape with all sizes one
+    loop_start: wp.array(dtype=wp.int32)  # one more than there are faces
+    loop: wp.array(dtype=wp.int32)  # corners of faces, counterclockwise as seen from outside
+
+
+@struct(ENTRIES, CONTACT_PARAMETERS, group="pairs")
+class PairModel:
+    """Pairs of features of two shapes that may touch."""
+
+    count: int
+    kind: wp.array(dtype=wp.int32)  # see `closest_points`
+    first: wp.array(dtype=wp.int32)  # shapes
+    second: wp.array(dtype=wp.int32)
+    feature: wp.array(dtype=vec3)  # part of the first shape
+    group: wp.array(dtype=wp.int32)  # pair of shapes
+    has_rotational_friction: wp.array(dtype=wp.int32)
+    margin: wp.array(dtype=scalar)  # distance at which the pair counts as touching, m
+    is_lengthwise: wp.array(dtype=wp.int32)  # whether tangents follow the axis of the first shape
+
+
+@wp.struct
+class GroupModel:
+    """Pairs of shapes, whose pairs of features are contiguous."""
+
+    count: int
+    start: wp.array(dtype=wp.int32)  # first pair of features, one more than there are groups
+    kind: wp.array(dtype=wp.int32)  # see `broad_phase`
+
+
+@struct(ENTRIES, CONTACT_PARAMETERS, group="limits")
+class LimitModel:
+    """Joints with position limits."""
+
+    count: int
+    link: wp.array(dtype=wp.int32)
+
+
+@struct(ENTRIES, CONTACT_PARAMETERS, group="transmissions")
+class TransmissionModel:
+    """Servos, dry friction and equality constraints along linear combinations of joint positions."""
+
+    count: int
+    kind: wp.array(dtype=wp.int32)  # see `transmissions`
+    start: wp.array(dtype=wp.int32)  # first coefficient, one more than there are transmissions
+    coefficient: wp.array(dtype=scalar)
+    velocity: wp.array(dtype=wp.int32)  # of each coefficient
+    position: wp.array(dtype=wp.int32)
+    path_start: wp.array(dtype=wp.int32)  # first link
+    path: wp.array(dtype=wp.int32)  # links that carry its joints, outermost first
+
+
+@wp.struct
+class EqualityModel:
+    """Loop joints: two frames, given as shapes that touch nothing, whose points or poses coincide."""
+
+    count: int
+    first: wp.array(dtype=wp.int32)
+    second: wp.array(dtype=wp.int32)
+    is_weld: wp.array(dtype=wp.int32)
+
+
+@wp.struct
+class ConvexContactModel:
+    """Parameters of convex contact for every candidate; see `convex_contact`."""
+
+    reference: wp.array(dtype=vec3)  # k, b and width
+    impedance: wp.array(dtype=vec3)  # smallest, largest, and acceleration by a force of 1 N (or moment of 1 N m)
+
+
+@wp.struct
+class ContactModelStruct:
+    """Constraints of a tree: pairs of shapes, joint limits, transmissions, equality constraints, and their settings."""
+
+    shapes: ShapeModel
+    hulls: HullModel
+    pairs: PairModel
+    groups: GroupModel
+    limits: LimitModel
+    transmissions: TransmissionModel
+    equalities: EqualityModel
+    convex: ConvexContactModel
+    candidates: int  # pairs of features, and two for each joint with limits
+    noncontact_blocks: int  # blocks that are no contacts
+    max_blocks: int
+    max_events: int  # flights and impacts in a step
+    restitution_threshold: scalar  # m/s of approach below which there is no restitution
+    max_penetration: scalar  # m, or rad of a joint, in the initial state; it is pushed out
 
 
 @struct(ENTRIES, CONTACT_MEMORY)
-class ContactMemoryStruct:
-    """Working memory of one launch with contacts."""
+class ContactWorkspaceStruct:
+    """Workspace of contact in one launch, a sub-struct for each stage."""
 
 
 @struct(ENTRIES, CONTACT_PARAMETERS, SHAPE_TANGENTS)
 class ContactGradientsStruct:
-    """Gradients to the parameters of `Contacts`, summed over time."""
+    """Gradients with respect to the parameters of `ContactModelStruct`, summed over time."""
 
-    wanted: int
+    is_requested: int
 
 
-# Functions take them by reference: by value, each call would copy some kilobytes. In the kernels of contact every
-# function that takes them is inlined, where need be by `inline=True`: one that is not keeps all of them in memory, and
+# Functions take the structs by reference: by value, every call would copy kilobytes. In the kernels of contact every
+# function that takes them is inlined, where necessary by `inline=True`: one that is not keeps all fields in memory, and
 # the backward pass takes a third longer.
 Tree = wp.ref[TreeStruct]
 Forces = wp.ref[ForcesStruct]
 Schedule = wp.ref[ScheduleStruct]
 Workspace = wp.ref[WorkspaceStruct]
 Gradients = wp.ref[GradientsStruct]
-Contacts = wp.ref[ContactsStruct]
-ContactMemory = wp.ref[ContactMemoryStruct]
+Model = wp.ref[ContactModelStruct]
+Contact = wp.ref[ContactWorkspaceStruct]
 ContactGradients = wp.ref[ContactGradientsStruct]

@@ -1,134 +1,147 @@
-"""How far shapes are apart at least, and how far they can get in a flight, so that most pairs need no closer look.
+"""Broad phase: lower bounds of separations, and bounds of how far shapes can move in a flight, to skip most pairs.
 
-All pairs of features of the same two shapes are a group, for which balls about the shapes are compared.
+All pairs of features of two shapes are a group, for which the bounding spheres of the shapes are compared.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import convex_pairs, scalar, vec3
-from physvision.physics.articulated.kernels.structs import FREE, PRISMATIC, ContactMemory, Contacts, Tree, Workspace
-
+from ..precision import convex_pairs, scalar, vec3
+from ..spatial.vectors import column
+from ..structs import FREE, PRISMATIC, Contact, Model, Tree, Workspace
 from .closest_points import CONVEX
-from .contact_primitives import axis_of, scaled
-from .support_shapes import apart_along, hulls_of, solid_of
+from .contact_primitives import elementwise_product
+from .settings import COLLISION
+from .support_shapes import convex_shape, hull_table, separation_along
 
 # Kinds of groups.
-BALLS = wp.constant(0)
+SPHERES = wp.constant(0)
 PLANE = wp.constant(1)  # the second shape is a plane
-ALWAYS = wp.constant(2)  # nothing is known beforehand
+ALWAYS = wp.constant(2)  # no lower bound is known
 
-UNIT = wp.constant(scalar(1.0e-6))  # by which the square of a normal's length may be off; before the first it is any
-
-
-@wp.func
-def find_bounds(contacts: Contacts, memory: ContactMemory, world: int):
-    """Balls that hold the shapes."""
-    for shape in range(contacts.shapes):
-        reach = scaled(contacts.shape_reach[shape], contacts.shape_size[world, shape])
-        memory.shape_bound[world, shape] = wp.length(reach)
+UNIT_LENGTH_TOLERANCE = wp.constant(scalar(COLLISION.cached_normal_tolerance))
 
 
 @wp.func
-def least_gap(contacts: Contacts, memory: ContactMemory, world: int, group: int):
-    """What the gaps of a group cannot be below, where shapes were placed last."""
-    pair = contacts.group_start[group]
-    a = contacts.first[pair]
-    b = contacts.second[pair]
-    away = memory.shape_origin[world, a] - memory.shape_origin[world, b]
-    least = scalar(-1.0e30)
-    if contacts.group_kind[group] == PLANE:
-        least = wp.dot(axis_of(memory.shape_turn[world, b], 2), away)
-        least -= memory.shape_bound[world, a] + contacts.margin[pair]
-    elif contacts.group_kind[group] == BALLS:
-        least = wp.length(away) - memory.shape_bound[world, a] - memory.shape_bound[world, b] - contacts.margin[pair]
-    return least
+def update_bounding_radii(model: Model, contact: Contact, world: int):
+    """Compute the radii of spheres that contain the shapes."""
+    for shape in range(model.shapes.count):
+        extent = elementwise_product(model.shapes.bounding_scale[shape], model.shapes.size[world, shape])
+        contact.detection.bounding_radius[world, shape] = wp.length(extent)
 
 
 @wp.func
-def gap_along_way(contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """How far two convex shapes are apart along the normal that was found last, be it elsewhere: the gap is no less."""
-    least = scalar(-1.0e30)
-    normal = memory.way[world, pair]
-    if wp.abs(wp.length_sq(normal) - scalar(1.0)) < UNIT:
-        a = solid_of(contacts, memory, world, contacts.first[pair])
-        b = solid_of(contacts, memory, world, contacts.second[pair])
-        least = apart_along(a, b, hulls_of(contacts), normal) - contacts.margin[pair]
-    return least
+def min_separation(model: Model, contact: Contact, world: int, group: int):
+    """Return a lower bound of the separations of a group at the current poses of the shapes."""
+    pair = model.groups.start[group]
+    a = model.pairs.first[pair]
+    b = model.pairs.second[pair]
+    offset = contact.detection.shape_origin[world, a] - contact.detection.shape_origin[world, b]
+    bound = scalar(-1.0e30)
+    if model.groups.kind[group] == PLANE:
+        bound = wp.dot(column(contact.detection.shape_rotation[world, b], 2), offset)
+        bound -= contact.detection.bounding_radius[world, a] + model.pairs.margin[pair]
+    elif model.groups.kind[group] == SPHERES:
+        bound = (
+            wp.length(offset)
+            - contact.detection.bounding_radius[world, a]
+            - contact.detection.bounding_radius[world, b]
+            - model.pairs.margin[pair]
+        )
+    return bound
 
 
 @wp.func
-def first_near(contacts: Contacts, memory: ContactMemory, world: int, pair: int, enough: scalar):
-    """The first candidate from `pair` on that is not part of a group which is farther apart; notes what groups are."""
-    found = wp.int32(pair)
-    looking = bool(True)
-    while looking:
-        looking = bool(False)
-        if found < contacts.pairs:
-            group = contacts.group[found]
-            if found == contacts.group_start[group]:
-                least = least_gap(contacts, memory, world, group)
+def separation_along_cached_normal(model: Model, contact: Contact, world: int, pair: int):
+    """Return the separation of two convex shapes along the cached normal, a lower bound at any poses."""
+    bound = scalar(-1.0e30)
+    normal = contact.detection.cached_normal[world, pair]
+    if wp.abs(wp.length_sq(normal) - scalar(1.0)) < UNIT_LENGTH_TOLERANCE:
+        a = convex_shape(model, contact, world, model.pairs.first[pair])
+        b = convex_shape(model, contact, world, model.pairs.second[pair])
+        bound = separation_along(a, b, hull_table(model), normal) - model.pairs.margin[pair]
+    return bound
+
+
+@wp.func
+def next_candidate(model: Model, contact: Contact, world: int, pair: int, threshold: scalar):
+    """Return the first candidate from `pair` on whose group is not farther apart than `enough`.
+
+    Updates group separations.
+    """
+    candidate = wp.int32(pair)
+    is_searching = bool(True)
+    while is_searching:
+        is_searching = bool(False)
+        if candidate < model.pairs.count:
+            group = model.pairs.group[candidate]
+            if candidate == model.groups.start[group]:
+                bound = min_separation(model, contact, world, group)
                 if wp.static(convex_pairs):
-                    if least <= enough and contacts.kind[found] == CONVEX:
-                        least = wp.max(least, gap_along_way(contacts, memory, world, found))
-                memory.group_gap[world, group] = least
-                if least > enough:
-                    found = contacts.group_start[group + 1]
-                    looking = bool(True)
-    return found
+                    if bound <= threshold and model.pairs.kind[candidate] == CONVEX:
+                        bound = wp.max(bound, separation_along_cached_normal(model, contact, world, candidate))
+                contact.detection.group_separation[world, group] = bound
+                if bound > threshold:
+                    candidate = model.groups.start[group + 1]
+                    is_searching = bool(True)
+    return candidate
 
 
 @wp.func
-def at_most(a: vec3):
-    """A bound on a length, without a root: at most √3 times as long."""
+def length_bound(a: vec3):
+    """Return an upper bound of a vector's length without a square root, at most √3 times too large."""
     return wp.abs(a[0]) + wp.abs(a[1]) + wp.abs(a[2])
 
 
 @wp.func
-def find_reach(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
-    """Of each link a bound on how far any point of its shapes moves in a flight of time t.
+def update_link_displacements(
+    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, t: scalar
+):
+    """Compute for every link an upper bound of the displacement of its shapes in a flight of time t.
 
-    What turns about a joint is no farther from it than the sum of the lengths on the way outward.
+    A point that rotates about a joint is no farther from it than the sum of the lengths on the way outward.
     """
     for i in range(tree.links):
-        memory.extent[world, i] = scalar(0.0)
-    for shape in range(contacts.shapes):
-        i = contacts.shape_link[shape]
+        contact.detection.link_extent[world, i] = scalar(0.0)
+    for shape in range(model.shapes.count):
+        i = model.shapes.link[shape]
         if i >= 0:
-            far = at_most(contacts.shape_offset[world, shape]) + memory.shape_bound[world, shape]
-            memory.extent[world, i] = wp.max(memory.extent[world, i], far)
+            distance = length_bound(model.shapes.offset[world, shape]) + contact.detection.bounding_radius[world, shape]
+            contact.detection.link_extent[world, i] = wp.max(contact.detection.link_extent[world, i], distance)
     for i in range(tree.links - 1, -1, -1):
         parent = tree.parent[i]
         if parent >= 0:
-            far = memory.extent[world, i] + at_most(work.offset[world, i])
-            memory.extent[world, parent] = wp.max(memory.extent[world, parent], far)
+            distance = contact.detection.link_extent[world, i] + length_bound(work.offset[world, i])
+            contact.detection.link_extent[world, parent] = wp.max(
+                contact.detection.link_extent[world, parent], distance
+            )
     for i in range(tree.links):
         start = tree.first_velocity[i]
         total = scalar(0.0)
         if tree.parent[i] >= 0:
-            total = memory.reach[world, tree.parent[i]]
+            total = contact.detection.link_displacement[world, tree.parent[i]]
         for d in range(start, tree.first_velocity[i + 1]):
-            moved = t * (wp.abs(work.v[world, row, d]) + t * wp.abs(work.a[world, row, d]))
+            displacement = t * (wp.abs(work.v[world, row, d]) + t * wp.abs(work.a[world, row, d]))
             if tree.joint[i] != PRISMATIC and (tree.joint[i] != FREE or d >= start + 3):
-                moved = moved * memory.extent[world, i]
-            total += moved
-        memory.reach[world, i] = total
+                displacement = displacement * contact.detection.link_extent[world, i]
+            total += displacement
+        contact.detection.link_displacement[world, i] = total
 
 
 @wp.func
-def reach_of(tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, pair: int):
-    """By how much the gap of a pair can change at most; joints that carry both shapes do not change it."""
+def max_approach(tree: Tree, model: Model, contact: Contact, world: int, pair: int):
+    """Return an upper bound of the change of separation of a pair; joints that carry both shapes do not change it."""
     total = scalar(0.0)
-    i = contacts.shape_link[contacts.first[pair]]
+    i = model.shapes.link[model.pairs.first[pair]]
     if i >= 0:
-        total += memory.reach[world, i]
-    j = contacts.shape_link[contacts.second[pair]]
+        total += contact.detection.link_displacement[world, i]
+    j = model.shapes.link[model.pairs.second[pair]]
     if j >= 0:
-        total += memory.reach[world, j]
+        total += contact.detection.link_displacement[world, j]
     while i != j:
         if i > j:
             i = tree.parent[i]
         else:
             j = tree.parent[j]
     if i >= 0:
-        total -= scalar(2.0) * memory.reach[world, i]
+        total -= scalar(2.0) * contact.detection.link_displacement[world, i]
     return total

@@ -1,235 +1,240 @@
-"""Forms of two convex shapes, made of what each has where they are closest: a point, a line or a face.
+"""Closest features of two convex shapes (points, lines or faces), and the contact primitives that they form.
 
-A point is a corner, or the one point of something round with that normal; `curve` says how it moves with the normal. A
-line is an edge, or the axis of a cylinder or capsule with its radius. Where flat sides lie on each other the point is
-one of the body that the simplex found within both.
+A point is a corner, or the single support point of a smooth surface, whose `curvature` is its derivative with respect
+to the normal. A line is an edge, or the axis of a cylinder or capsule with its radius. If two flat sides lie on each
+other, the point is the one that the simplex finds within both.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, mat33, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.vectors import zero3
-
-from .contact_primitives import (
-    LEAST,
-    LINE_SMOOTH,
-    LINES,
-    SMOOTH,
-    SMOOTH_FACE,
-    Closest,
-    across_solve,
-    axis_of,
-)
-from .ellipsoids import curvature, share_of
+from ..precision import mat33, scalar, vec3
+from ..spatial.vectors import column, zero3
+from .contact_primitives import LINE_SMOOTH, LINES, MIN_LENGTH, SMOOTH, SMOOTH_FACE, ContactPrimitive, solve_tangential
+from .ellipsoids import ellipsoid_curvature, ellipsoid_scale
+from .settings import COLLISION
 from .support_shapes import (
     CYLINDER,
     ELLIPSOID,
+    MIN_TILT_SINE,
     POLYTOPE,
-    UPRIGHT,
-    Hulls,
-    Solid,
-    farthest,
-    share_at,
+    ConvexShape,
+    HullTable,
+    size_scale,
+    support_point,
 )
 
-ROUNDING = wp.constant(scalar(1.0e-15 if DOUBLE else 1.0e-6))
-LEVEL = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-4))  # of the size, by which a point may be higher
-TURNS = wp.constant(50)
+ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
+MAX_HEIGHT_SHARE = wp.constant(scalar(COLLISION.max_witness_height))
+MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
 
 @wp.struct
-class Place:
-    """A point of a shape's core, or a line through it."""
+class Feature:
+    """Point of the core of a shape, or a line through it."""
 
     point: vec3
-    radius: scalar  # about it
-    share: vec3
-    rim: vec3  # how it moves as the radius of a cylinder grows
-    curve: mat33
+    radius: scalar  # about the point
+    scale: vec3
+    rim: vec3  # derivative of the point with respect to the radius of a cylinder
+    curvature: mat33
     is_line: int
     axis: vec3
 
 
 @wp.func
-def material(s: Solid, point: vec3):
-    """A point of the shape's core as it is."""
-    place = Place()
-    place.point = point
-    place.radius = s.radius
-    place.share = share_at(s, point)
-    return place
+def material_point(s: ConvexShape, point: vec3):
+    """Return a point that is fixed to the core of a shape."""
+    feature = Feature()
+    feature.point = point
+    feature.radius = s.radius
+    feature.scale = size_scale(s, point)
+    return feature
 
 
 @wp.func
-def on_axis(s: Solid, point: vec3):
-    """The point of a cylinder's axis beside another one, with the cylinder's radius about it."""
-    axis = axis_of(s.turn, 2)
+def axis_point(s: ConvexShape, point: vec3):
+    """Return the point of a cylinder's axis beside a given point, with the radius of the cylinder."""
+    axis = column(s.rotation, 2)
     half = scalar(0.5) * s.size[2]
     along = wp.clamp(wp.dot(axis, point - s.origin), -half, half)
-    place = material(s, s.origin + along * axis)
-    place.radius = s.size[0]
-    return place
+    feature = material_point(s, s.origin + along * axis)
+    feature.radius = s.size[0]
+    return feature
 
 
 @wp.func
-def rim_radius_of(s: Solid, point: vec3):
-    """How a point of a cylinder's cap moves as its radius grows."""
-    axis = axis_of(s.turn, 2)
+def rim_direction(s: ConvexShape, point: vec3):
+    """Return the motion of a point on the cap of a cylinder as the radius grows."""
+    axis = column(s.rotation, 2)
     away = point - s.origin
     return (away - wp.dot(away, axis) * axis) / s.size[0]
 
 
 @wp.func(inline=False)
-def place_towards(s: Solid, hulls: Hulls, direction: vec3, witness: vec3):
-    """The point of the shape that is farthest along a direction; of a flat side the witness, if that is as far."""
-    found = farthest(s, hulls, direction)
+def support_feature(s: ConvexShape, hulls: HullTable, direction: vec3, witness: vec3):
+    """Return the support point of a shape along a direction; on a flat side the witness, if it is as far."""
+    support = support_point(s, hulls, direction)
     if s.kind == ELLIPSOID:
-        place = material(s, found.point)
-        place.share = share_of(s.turn, s.size, found.point - s.origin)
-        place.curve = curvature(s.turn, s.size, direction)
-        return place
+        feature = material_point(s, support.point)
+        feature.scale = ellipsoid_scale(s.rotation, s.size, support.point - s.origin)
+        feature.curvature = ellipsoid_curvature(s.rotation, s.size, direction)
+        return feature
     if s.kind == CYLINDER:
-        axis = axis_of(s.turn, 2)
+        axis = column(s.rotation, 2)
         cosine = wp.dot(axis, direction)
-        across = direction - cosine * axis
-        sine = wp.length(across)
-        if wp.abs(cosine) < UPRIGHT:
-            return on_axis(s, witness)
+        radial = direction - cosine * axis
+        sine = wp.length(radial)
+        if wp.abs(cosine) < MIN_TILT_SINE:
+            return axis_point(s, witness)
         half = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * wp.sign(cosine))
-        if sine < UPRIGHT:
-            away = witness - s.origin
-            away = away - wp.dot(away, axis) * axis
-            place = material(s, s.origin + away + half[2] * s.size[2] * axis)
-            place.rim = away / s.size[0]
+        if sine < MIN_TILT_SINE:
+            radial_offset = witness - s.origin
+            radial_offset = radial_offset - wp.dot(radial_offset, axis) * axis
+            feature = material_point(s, s.origin + radial_offset + half[2] * s.size[2] * axis)
+            feature.rim = radial_offset / s.size[0]
         else:
-            place = material(s, found.point)
-            round = wp.cross(axis, across) / sine
-            place.rim = across / sine
-            place.curve = s.size[0] / sine * wp.outer(round, round)
-        place.share = half
-        return place
-    if wp.dot(direction, found.point - witness) < LEVEL * s.bound:
-        return material(s, witness)
-    return material(s, found.point)
+            feature = material_point(s, support.point)
+            tangent = wp.cross(axis, radial) / sine
+            feature.rim = radial / sine
+            feature.curvature = s.size[0] / sine * wp.outer(tangent, tangent)
+        feature.scale = half
+        return feature
+    if wp.dot(direction, support.point - witness) < MAX_HEIGHT_SHARE * s.bounding_radius:
+        return material_point(s, witness)
+    return material_point(s, support.point)
 
 
 @wp.func
-def as_first(near: Closest, place: Place):
-    near.first = place.point
-    near.first_radius = place.radius
-    near.first_share = place.share
-    near.first_rim = place.rim
-    near.first_curve = place.curve
-    near.first_axis = place.axis
-    return near
+def set_first_feature(primitive: ContactPrimitive, feature: Feature):
+    """Set the first feature of a primitive."""
+    primitive.first_point = feature.point
+    primitive.first_radius = feature.radius
+    primitive.first_scale = feature.scale
+    primitive.first_rim = feature.rim
+    primitive.first_curvature = feature.curvature
+    primitive.first_axis = feature.axis
+    return primitive
 
 
 @wp.func
-def as_second(near: Closest, place: Place):
-    near.second = place.point
-    near.second_radius = place.radius
-    near.second_share = place.share
-    near.second_rim = place.rim
-    near.second_curve = place.curve
-    near.second_axis = place.axis
-    return near
+def set_second_feature(primitive: ContactPrimitive, feature: Feature):
+    """Set the second feature of a primitive."""
+    primitive.second_point = feature.point
+    primitive.second_radius = feature.radius
+    primitive.second_scale = feature.scale
+    primitive.second_rim = feature.rim
+    primitive.second_curvature = feature.curvature
+    primitive.second_axis = feature.axis
+    return primitive
 
 
 @wp.func
-def both_told(near: Closest, a: Solid, b: Solid, one: Place, other: Place):
-    """What is left to tell once the normal and the form are known."""
-    near = as_first(near, one)
-    near = as_second(near, other)
-    near.first_stretches = wp.int32(a.kind == POLYTOPE)
-    near.second_stretches = wp.int32(b.kind == POLYTOPE)
-    near.gap = wp.dot(near.normal, near.first - near.second) - near.first_radius - near.second_radius
-    return near
+def finish_primitive(primitive: ContactPrimitive, a: ConvexShape, b: ConvexShape, first: Feature, second: Feature):
+    """Complete a primitive whose case and normal are known."""
+    primitive = set_first_feature(primitive, first)
+    primitive = set_second_feature(primitive, second)
+    primitive.first_is_scaled = wp.int32(a.kind == POLYTOPE)
+    primitive.second_is_scaled = wp.int32(b.kind == POLYTOPE)
+    primitive.separation = (
+        wp.dot(primitive.normal, primitive.first_point - primitive.second_point)
+        - primitive.first_radius
+        - primitive.second_radius
+    )
+    return primitive
 
 
 @wp.func(inline=False)
-def point_and_face(a: Solid, b: Solid, normal: vec3, place: Place, level: vec3, on_first: bool):
-    """A point of one shape, and a face through `level` of the other; the face is the first shape's where `on_first`.
+def point_and_face(a: ConvexShape, b: ConvexShape, normal: vec3, feature: Feature, face_point: vec3, on_first: bool):
+    """Return the primitive of a point of one shape and a face through `level` of the other.
 
-    The normal leads from the second shape to the first.
+    The face belongs to the first shape if `on_first`. The normal points from the second shape to the first.
     """
-    near = Closest()
-    near.form = SMOOTH_FACE
-    near.normal = normal
-    foot = material(a, place.point - wp.dot(normal, place.point - level) * normal)
+    primitive = ContactPrimitive()
+    primitive.form = SMOOTH_FACE
+    primitive.normal = normal
+    foot = material_point(a, feature.point - wp.dot(normal, feature.point - face_point) * normal)
     foot.radius = scalar(0.0)
     if on_first:
-        near.turned = 1
+        primitive.is_swapped = 1
         if a.kind == CYLINDER:
-            foot.share = vec3(scalar(0.0), scalar(0.0), wp.sign(foot.share[2]) * scalar(0.5))
-        return both_told(near, a, b, foot, place)
-    foot.share = share_at(b, foot.point)
-    return both_told(near, a, b, place, foot)
+            foot.scale = vec3(scalar(0.0), scalar(0.0), wp.sign(foot.scale[2]) * scalar(0.5))
+        return finish_primitive(primitive, a, b, foot, feature)
+    foot.scale = size_scale(b, foot.point)
+    return finish_primitive(primitive, a, b, feature, foot)
 
 
 @wp.func
-def two_lines(a: Solid, b: Solid, normal: vec3, one: Place, other: Place):
-    """Two lines, and the normal across both; their points are where they are closest."""
-    near = Closest()
-    near.form = LINES
-    near.normal = normal
-    cosine = wp.dot(one.axis, other.axis)
+def two_lines(a: ConvexShape, b: ConvexShape, normal: vec3, first: Feature, second: Feature):
+    """Return the primitive of two lines, which have the closest points and the normal across both."""
+    primitive = ContactPrimitive()
+    primitive.form = LINES
+    primitive.normal = normal
+    cosine = wp.dot(first.axis, second.axis)
     squared_sine = scalar(1.0) - cosine * cosine
-    away = one.point - other.point
-    one.point = one.point - wp.dot(away, one.axis - cosine * other.axis) / squared_sine * one.axis
-    other.point = other.point + wp.dot(away, other.axis - cosine * one.axis) / squared_sine * other.axis
-    one.share = share_at(a, one.point)
-    other.share = share_at(b, other.point)
-    return both_told(near, a, b, one, other)
+    difference = first.point - second.point
+    first.point = first.point - wp.dot(difference, first.axis - cosine * second.axis) / squared_sine * first.axis
+    second.point = second.point + wp.dot(difference, second.axis - cosine * first.axis) / squared_sine * second.axis
+    first.scale = size_scale(a, first.point)
+    second.scale = size_scale(b, second.point)
+    return finish_primitive(primitive, a, b, first, second)
 
 
 @wp.func
-def round_or_corner(
-    a: Solid, b: Solid, hulls: Hulls, normal: vec3, one: Place, other: Place, first: vec3, second: vec3
+def smooth_primitive(
+    a: ConvexShape,
+    b: ConvexShape,
+    hulls: HullTable,
+    normal: vec3,
+    left: Feature,
+    right: Feature,
+    first: vec3,
+    second: vec3,
 ):
-    """Two points, or a line and a point, by Newton's method on the sphere of normals, or on the circle across a line.
+    """Return the primitive of two points, or of a line and a point.
 
-    What is no line has its point farthest along the normal; see `ellipsoids.ellipsoid_ellipsoid` for the slope.
+    Newton's method runs on the sphere of normals, or on the circle perpendicular to a line. A feature that is no line
+    is the support point along the normal; `ellipsoids.ellipsoid_ellipsoid` has the gradient.
     """
-    near = Closest()
+    primitive = ContactPrimitive()
     n = normal
-    moved = scalar(1.0)
-    left = wp.int32(TURNS)
-    while left > 0 and moved > ROUNDING:
-        left -= 1
+    change = scalar(1.0)
+    iterations = wp.int32(MAX_ITERATIONS)
+    while iterations > 0 and change > ROUNDING:
+        iterations -= 1
         e = zero3()
-        if one.is_line != 0:
-            n = wp.normalize(n - wp.dot(n, one.axis) * one.axis)
-            e = wp.cross(n, one.axis)
+        if left.is_line != 0:
+            n = wp.normalize(n - wp.dot(n, left.axis) * left.axis)
+            e = wp.cross(n, left.axis)
         else:
-            one = place_towards(a, hulls, -n, first)
-        if other.is_line != 0:
-            n = wp.normalize(n - wp.dot(n, other.axis) * other.axis)
-            e = wp.cross(n, other.axis)
+            left = support_feature(a, hulls, -n, first)
+        if right.is_line != 0:
+            n = wp.normalize(n - wp.dot(n, right.axis) * right.axis)
+            e = wp.cross(n, right.axis)
         else:
-            other = place_towards(b, hulls, n, second)
-        between = one.point - other.point
-        apart = wp.dot(n, between)
-        slope = between - apart * n
-        curve = one.curve + other.curve
+            right = support_feature(b, hulls, n, second)
+        difference = left.point - right.point
+        distance = wp.dot(n, difference)
+        slope = difference - distance * n
+        curvature = left.curvature + right.curvature
         step = zero3()
-        if one.is_line + other.is_line == 0:
-            step = across_solve(curve, apart, n, slope)
+        if left.is_line + right.is_line == 0:
+            step = solve_tangential(curvature, distance, n, slope)
         else:
-            under = wp.dot(e, curve * e) + apart
-            if wp.abs(under) < LEAST:
-                under = LEAST
-            step = wp.dot(slope, e) / under * e
-        moved = wp.length(step)
-        n = wp.normalize(n + wp.min(scalar(1.0), scalar(0.5) / wp.max(moved, LEAST)) * step)
-    near.normal = n
-    near.form = SMOOTH
-    if one.is_line != 0:
-        near.form = LINE_SMOOTH
-        one.point = one.point + wp.dot(one.axis, other.point - one.point) * one.axis
-        one.share = share_at(a, one.point)
-    elif other.is_line != 0:
-        near.form = LINE_SMOOTH
-        near.turned = 1
-        other.point = other.point + wp.dot(other.axis, one.point - other.point) * other.axis
-        other.share = share_at(b, other.point)
-    return both_told(near, a, b, one, other)
+            denominator = wp.dot(e, curvature * e) + distance
+            if wp.abs(denominator) < MIN_LENGTH:
+                denominator = MIN_LENGTH
+            step = wp.dot(slope, e) / denominator * e
+        change = wp.length(step)
+        n = wp.normalize(n + wp.min(scalar(1.0), scalar(0.5) / wp.max(change, MIN_LENGTH)) * step)
+    primitive.normal = n
+    primitive.form = SMOOTH
+    if left.is_line != 0:
+        primitive.form = LINE_SMOOTH
+        left.point = left.point + wp.dot(left.axis, right.point - left.point) * left.axis
+        left.scale = size_scale(a, left.point)
+    elif right.is_line != 0:
+        primitive.form = LINE_SMOOTH
+        primitive.is_swapped = 1
+        right.point = right.point + wp.dot(right.axis, left.point - right.point) * right.axis
+        right.scale = size_scale(b, right.point)
+    return finish_primitive(primitive, a, b, left, right)

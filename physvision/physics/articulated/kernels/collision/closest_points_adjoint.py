@@ -1,253 +1,250 @@
-"""How the closest point of the first core, and the normal, move with both cores: adjoints of the forms of `closest`.
+"""Adjoints of the closest point of the first core and of the normal, for all cases of `contact_primitives`.
 
-With q the point on the first core, n the normal and L = n · (q − q₂), given q̄ and n̄ (of which only the part g̃ across
-n matters), each form's cores take a pull at their closest points, x̄ for the first and x̄₂ for the second, and d̄ for the
-axes of lines, which turn about these points: a turn of d × d̄. P = 1 − d dᵀ, and Δ is what the points are apart.
+With the point q on the first core, the normal n and L = n · (q − q₂), given q̄ and n̄ (of which only the part g̃
+perpendicular to n matters), the cores of each case take adjoints of their closest points, x̄ for the first and x̄₂ for
+the second, and d̄ for the directions of lines, which rotate about these points by d × d̄. P = 1 − d dᵀ, and Δ is the
+difference of the points.
 
     points          n = Δ/L                     g = g̃/L,  x̄ = q̄ + g,  x̄₂ = −g
-    face            n turns with the second     x̄ = q̄,    turn₂ = n × n̄
+    face            n rotates with the second   x̄ = q̄,    rotation₂ = n × n̄
     point, line     n ∥ P Δ                     x̄ = q̄ + P g,  x̄₂ = −P g,  d̄₂ = −L n (d₂ · g)
     line, point     q = x + d d·(x₂ − x)        x̄ = P (q̄ + g),  x̄₂ = d d·q̄ − P g,  d̄ = −L n (d · (q̄ + g))
     lines           n = κ d × d₂/S, S² = 1 − c², c = d · d₂;  g = κ g̃/S,  σ = q̄ · d/S²
                     x̄ = q̄ − σ (d − c d₂),  x̄₂ = σ (d − c d₂),  d̄ = d₂ × g − σ L n,  d̄₂ = g × d + σ c L n
-    ellipsoids      n = S⁻¹ (Δ …), S = H + H₂ + L; N = n̄ − H q̄, g = S⁻¹ N across n; c, c₂ weigh how each
-                    one's normal at its point turns:  x̄ = q̄ + g,  x̄₂ = −g,  c = H (q̄ + g),  c₂ = H₂ g
-    line, ellipsoid e = n × d, N = n̄ + (L + H₂) q̄, g = e (N · e)/(e · S e)
+    smooth          n = S⁻¹ (Δ …), S = H + H₂ + L; N = n̄ − H q̄, g = S⁻¹ N across n; c, c₂ are the adjoints of the
+                    rotation of each surface's normal:  x̄ = q̄ + g,  x̄₂ = −g,  c = H (q̄ + g),  c₂ = H₂ g
+    line, smooth    e = n × d, N = n̄ + (L + H₂) q̄, g = e (N · e)/(e · S e)
                     x̄ = n n·q̄ + g,  x̄₂ = q̄ − x̄,  d̄ = n × d d · (N − S g),  c₂ = H₂ (g − q̄)
-    ellipsoid, face x̄ = q̄,  c = H q̄,  turn₂ = n × (n̄ − H q̄)
-    rim             q = x + ρ e, e = cos φ w/|w| + sin φ d × w/|w| with w = d (d · n) − n, n as of a face
+    smooth, face    x̄ = q̄,  c = H q̄,  rotation₂ = n × (n̄ − H q̄)
+    rim             q = x + ρ e, e = cos φ w/|w| + sin φ d × w/|w| with w = d (d · n) − n, n as for a face
 
-The gap moves as if its two points were part of their shapes, whatever the form, for they are closest; the points of a
-rim beside its lowest are not.
+The separation changes as if its two points were fixed to their shapes, in every case, since they are closest; the
+points of a rim beside its lowest one are not.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import scalar, vec3
-from physvision.physics.articulated.kernels.spatial.vectors import zero3
-
-from .closest_points import UPRIGHT
+from ..precision import scalar, vec3
+from ..spatial.vectors import tangential_part, zero3
+from .closest_points import MIN_RIM_SINE
 from .contact_primitives import (
     FACE,
-    LEAST,
     LINE_POINT,
     LINE_SMOOTH,
     LINES,
+    MIN_LENGTH,
     POINT_LINE,
     POINTS,
     RIM,
     SMOOTH,
     SMOOTH_FACE,
-    Closest,
-    across_solve,
+    ContactPrimitive,
+    solve_tangential,
 )
 
 
 @wp.struct
-class Pull:
-    """Adjoints of two cores: of a shift of each, and of a turn about its closest point."""
+class FeatureAdjoint:
+    """Adjoints of two cores: of a translation of each, and of a rotation about its closest point."""
 
     first: vec3
-    first_turn: vec3
+    first_rotation: vec3
     second: vec3
-    second_turn: vec3
+    second_rotation: vec3
     rim_radius: scalar
-    first_tilt: vec3  # adjoint of a turn of the direction below, as sizes that grow give it
+    first_tilt: vec3  # adjoint of a rotation of the direction below through the sizes
     second_tilt: vec3
-    first_upright: vec3  # the surface's normal at the point of an ellipsoid, that of a face; an edge's counts from it
-    second_upright: vec3
+    first_axis_normal: vec3  # normal of a surface or a face, direction of an edge
+    second_axis_normal: vec3
 
 
 @wp.func
-def across(a: vec3, axis: vec3):
-    """The part of a that is perpendicular to a unit axis."""
-    return a - wp.dot(a, axis) * axis
+def rim_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
+    """Return the adjoints of the cores of a rim and a plane."""
+    adjoint = FeatureAdjoint()
+    axis = primitive.first_axis
+    normal = primitive.normal
+    lowest = wp.dot(axis, normal) * axis - normal
+    length = wp.length(lowest)
+    adjoint.first = point_bar
+    adjoint.rim_radius = wp.dot(point_bar, primitive.second_axis)
+    moved_bar = normal_bar
+    if length > MIN_RIM_SINE:
+        unit = lowest / length
+        bar = primitive.rim[2] * point_bar
+        unit_bar = primitive.rim[0] * bar + primitive.rim[1] * wp.cross(bar, axis)
+        h = tangential_part(unit_bar, unit) / length
+        moved_bar = moved_bar - h + wp.dot(axis, h) * axis
+        axis_bar = primitive.rim[1] * wp.cross(unit, bar) + wp.dot(axis, normal) * h + wp.dot(axis, h) * normal
+        # The adjoint acts at the center of the circle, not at the point.
+        lever = -primitive.rim[2] * primitive.second_axis
+        adjoint.first_rotation = wp.cross(axis, axis_bar) + wp.cross(lever, point_bar)
+    adjoint.second_rotation = wp.cross(normal, moved_bar)
+    return adjoint
 
 
 @wp.func
-def rim_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
-    pull = Pull()
-    axis = near.first_axis
-    normal = near.normal
-    down = wp.dot(axis, normal) * axis - normal
-    length = wp.length(down)
-    pull.first = point_bar
-    pull.rim_radius = wp.dot(point_bar, near.second_axis)
-    moved = normal_bar
-    if length > UPRIGHT:
-        unit = down / length
-        bar = near.rim[2] * point_bar
-        unit_bar = near.rim[0] * bar + near.rim[1] * wp.cross(bar, axis)
-        h = across(unit_bar, unit) / length
-        moved = moved - h + wp.dot(axis, h) * axis
-        axis_bar = near.rim[1] * wp.cross(unit, bar) + wp.dot(axis, normal) * h + wp.dot(axis, h) * normal
-        # The circle's centre carries the pull, not the point.
-        lever = -near.rim[2] * near.second_axis
-        pull.first_turn = wp.cross(axis, axis_bar) + wp.cross(lever, point_bar)
-    pull.second_turn = wp.cross(normal, moved)
-    return pull
-
-
-@wp.func
-def ellipsoids_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
-    pull = Pull()
-    wanted = zero3()
+def smooth_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
+    """Return the adjoints of the cores of a smooth case: ellipsoids, lines and faces."""
+    adjoint = FeatureAdjoint()
+    target = zero3()
     g = zero3()
-    n = near.normal
-    pull.first_upright = n
-    pull.second_upright = n
-    apart = wp.dot(n, near.first - near.second)
-    if near.form == SMOOTH:
-        wanted = normal_bar - near.first_curve * point_bar
-        g = across_solve(near.first_curve + near.second_curve, apart, n, wanted)
-        pull.first = point_bar + g
-        pull.second = -g
-        pull.first_tilt = across(near.first_curve * pull.first, n)
-        pull.second_tilt = across(near.second_curve * g, n)
-    elif near.form == LINE_SMOOTH:
-        axis = near.first_axis
+    n = primitive.normal
+    adjoint.first_axis_normal = n
+    adjoint.second_axis_normal = n
+    distance = wp.dot(n, primitive.first_point - primitive.second_point)
+    if primitive.form == SMOOTH:
+        target = normal_bar - primitive.first_curvature * point_bar
+        g = solve_tangential(primitive.first_curvature + primitive.second_curvature, distance, n, target)
+        adjoint.first = point_bar + g
+        adjoint.second = -g
+        adjoint.first_tilt = tangential_part(primitive.first_curvature * adjoint.first, n)
+        adjoint.second_tilt = tangential_part(primitive.second_curvature * g, n)
+    elif primitive.form == LINE_SMOOTH:
+        axis = primitive.first_axis
         e = wp.cross(n, axis)
-        wanted = normal_bar + apart * point_bar + near.second_curve * point_bar
-        g = wp.dot(wanted, e) / (wp.dot(e, near.second_curve * e) + apart) * e
-        pull.first = wp.dot(point_bar, n) * n + g
-        pull.second = point_bar - pull.first
-        pull.first_turn = wp.dot(axis, wanted - near.second_curve * g) * wp.cross(n, axis)
-        pull.second_tilt = across(near.second_curve * (g - point_bar), n)
+        target = normal_bar + distance * point_bar + primitive.second_curvature * point_bar
+        g = wp.dot(target, e) / (wp.dot(e, primitive.second_curvature * e) + distance) * e
+        adjoint.first = wp.dot(point_bar, n) * n + g
+        adjoint.second = point_bar - adjoint.first
+        adjoint.first_rotation = wp.dot(axis, target - primitive.second_curvature * g) * wp.cross(n, axis)
+        adjoint.second_tilt = tangential_part(primitive.second_curvature * (g - point_bar), n)
     else:
-        pull.first = point_bar
-        pull.first_tilt = across(near.first_curve * point_bar, n)
-        pull.second_turn = wp.cross(n, normal_bar - near.first_curve * point_bar)
-    pull.first_turn = pull.first_turn + wp.cross(n, pull.first_tilt)
-    pull.second_turn = pull.second_turn + wp.cross(n, pull.second_tilt)
-    # As a rim grows, its normals do not turn.
-    if wp.length_sq(near.first_rim) > scalar(0.0):
-        pull.first_tilt = zero3()
-    if wp.length_sq(near.second_rim) > scalar(0.0):
-        pull.second_tilt = zero3()
-    if near.form == LINE_SMOOTH and near.first_stretches != 0:
-        pull.first_tilt = wp.dot(near.first_axis, wanted - near.second_curve * g) * n
-        pull.first_upright = near.first_axis
-    elif near.form == SMOOTH_FACE and near.second_stretches != 0:
-        pull.second_tilt = across(normal_bar - near.first_curve * point_bar, n)
-    return pull
+        adjoint.first = point_bar
+        adjoint.first_tilt = tangential_part(primitive.first_curvature * point_bar, n)
+        adjoint.second_rotation = wp.cross(n, normal_bar - primitive.first_curvature * point_bar)
+    adjoint.first_rotation = adjoint.first_rotation + wp.cross(n, adjoint.first_tilt)
+    adjoint.second_rotation = adjoint.second_rotation + wp.cross(n, adjoint.second_tilt)
+    # The normals of a rim do not depend on its radius.
+    if wp.length_sq(primitive.first_rim) > scalar(0.0):
+        adjoint.first_tilt = zero3()
+    if wp.length_sq(primitive.second_rim) > scalar(0.0):
+        adjoint.second_tilt = zero3()
+    if primitive.form == LINE_SMOOTH and primitive.first_is_scaled != 0:
+        adjoint.first_tilt = wp.dot(primitive.first_axis, target - primitive.second_curvature * g) * n
+        adjoint.first_axis_normal = primitive.first_axis
+    elif primitive.form == SMOOTH_FACE and primitive.second_is_scaled != 0:
+        adjoint.second_tilt = tangential_part(normal_bar - primitive.first_curvature * point_bar, n)
+    return adjoint
 
 
 @wp.func
-def form_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
-    """What q̄ and n̄ pull at both cores, of a form told of the first shape and the second."""
-    pull = Pull()
-    n = near.normal
-    apart = wp.dot(n, near.first - near.second)
-    if wp.abs(apart) < LEAST:
-        apart = LEAST
-    g = across(normal_bar, n) / apart  # of a string, whose normal is turned round, `apart` is below zero
-    if near.form == POINTS:
-        pull.first = point_bar + g
-        pull.second = -g
-    elif near.form == FACE:
-        pull.first = point_bar
-        pull.second_turn = wp.cross(n, normal_bar)
-    elif near.form == POINT_LINE:
-        axis = near.second_axis
-        moved = across(g, axis)
-        pull.first = point_bar + moved
-        pull.second = -moved
-        pull.second_turn = wp.cross(axis, -apart * wp.dot(axis, g) * n)
-    elif near.form == LINE_POINT:
-        axis = near.first_axis
-        whole = point_bar + g
-        pull.first = across(whole, axis)
-        pull.second = wp.dot(axis, point_bar) * axis - across(g, axis)
-        pull.first_turn = wp.cross(axis, -apart * wp.dot(axis, whole) * n)
-    elif near.form == LINES:
-        crossed = wp.cross(near.first_axis, near.second_axis)
+def primitive_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
+    """Return the adjoints of the cores from q̄ and n̄, of a primitive that is not swapped."""
+    adjoint = FeatureAdjoint()
+    n = primitive.normal
+    distance = wp.dot(n, primitive.first_point - primitive.second_point)
+    if wp.abs(distance) < MIN_LENGTH:
+        distance = MIN_LENGTH
+    g = tangential_part(normal_bar, n) / distance  # the distance is negative for a tendon, whose normal is reversed
+    if primitive.form == POINTS:
+        adjoint.first = point_bar + g
+        adjoint.second = -g
+    elif primitive.form == FACE:
+        adjoint.first = point_bar
+        adjoint.second_rotation = wp.cross(n, normal_bar)
+    elif primitive.form == POINT_LINE:
+        axis = primitive.second_axis
+        moved = tangential_part(g, axis)
+        adjoint.first = point_bar + moved
+        adjoint.second = -moved
+        adjoint.second_rotation = wp.cross(axis, -distance * wp.dot(axis, g) * n)
+    elif primitive.form == LINE_POINT:
+        axis = primitive.first_axis
+        point_sum = point_bar + g
+        adjoint.first = tangential_part(point_sum, axis)
+        adjoint.second = wp.dot(axis, point_bar) * axis - tangential_part(g, axis)
+        adjoint.first_rotation = wp.cross(axis, -distance * wp.dot(axis, point_sum) * n)
+    elif primitive.form == LINES:
+        crossed = wp.cross(primitive.first_axis, primitive.second_axis)
         sine = wp.length(crossed)
-        cosine = wp.dot(near.first_axis, near.second_axis)
+        cosine = wp.dot(primitive.first_axis, primitive.second_axis)
         side = wp.sign(wp.dot(n, crossed)) / sine
-        g = side * across(normal_bar, n)
-        sigma = wp.dot(point_bar, near.first_axis) / (sine * sine)
-        slide = sigma * (near.first_axis - cosine * near.second_axis)
-        pull.first = point_bar - slide
-        pull.second = slide
-        first_bar = wp.cross(near.second_axis, g) - sigma * apart * n
-        second_bar = wp.cross(g, near.first_axis) + sigma * cosine * apart * n
-        pull.first_turn = wp.cross(near.first_axis, first_bar)
-        pull.second_turn = wp.cross(near.second_axis, second_bar)
-        if near.first_stretches != 0:
-            pull.first_tilt = -across(first_bar, near.first_axis)
-            pull.first_upright = near.first_axis
-        if near.second_stretches != 0:
-            pull.second_tilt = -across(second_bar, near.second_axis)
-            pull.second_upright = near.second_axis
-    elif near.form == RIM:
-        pull = rim_backward(near, point_bar, normal_bar)
-    elif near.form >= SMOOTH:
-        pull = ellipsoids_backward(near, point_bar, normal_bar)
-    return pull
+        g = side * tangential_part(normal_bar, n)
+        sigma = wp.dot(point_bar, primitive.first_axis) / (sine * sine)
+        slide = sigma * (primitive.first_axis - cosine * primitive.second_axis)
+        adjoint.first = point_bar - slide
+        adjoint.second = slide
+        first_bar = wp.cross(primitive.second_axis, g) - sigma * distance * n
+        second_bar = wp.cross(g, primitive.first_axis) + sigma * cosine * distance * n
+        adjoint.first_rotation = wp.cross(primitive.first_axis, first_bar)
+        adjoint.second_rotation = wp.cross(primitive.second_axis, second_bar)
+        if primitive.first_is_scaled != 0:
+            adjoint.first_tilt = -tangential_part(first_bar, primitive.first_axis)
+            adjoint.first_axis_normal = primitive.first_axis
+        if primitive.second_is_scaled != 0:
+            adjoint.second_tilt = -tangential_part(second_bar, primitive.second_axis)
+            adjoint.second_axis_normal = primitive.second_axis
+    elif primitive.form == RIM:
+        adjoint = rim_backward(primitive, point_bar, normal_bar)
+    elif primitive.form >= SMOOTH:
+        adjoint = smooth_backward(primitive, point_bar, normal_bar)
+    return adjoint
 
 
 @wp.func
-def sum_of(one: Pull, other: Pull):
-    one.first = one.first + other.first
-    one.first_turn = one.first_turn + other.first_turn
-    one.second = one.second + other.second
-    one.second_turn = one.second_turn + other.second_turn
-    one.rim_radius = one.rim_radius + other.rim_radius
-    one.first_tilt = one.first_tilt + other.first_tilt
-    one.second_tilt = one.second_tilt + other.second_tilt
-    one.first_upright = one.first_upright + other.first_upright
-    one.second_upright = one.second_upright + other.second_upright
-    return one
+def add_adjoints(total: FeatureAdjoint, added: FeatureAdjoint):
+    """Add the adjoints of a primitive's cores to others."""
+    total.first = total.first + added.first
+    total.first_rotation = total.first_rotation + added.first_rotation
+    total.second = total.second + added.second
+    total.second_rotation = total.second_rotation + added.second_rotation
+    total.rim_radius = total.rim_radius + added.rim_radius
+    total.first_tilt = total.first_tilt + added.first_tilt
+    total.second_tilt = total.second_tilt + added.second_tilt
+    total.first_axis_normal = total.first_axis_normal + added.first_axis_normal
+    total.second_axis_normal = total.second_axis_normal + added.second_axis_normal
+    return total
 
 
 @wp.func
-def gap_pull(near: Closest, bar: scalar):
-    """What an adjoint of the gap pulls at both cores."""
-    pull = Pull()
-    pull.first = bar * near.normal
-    if near.form == RIM:
-        pull = rim_backward(near, bar * near.normal, zero3())
-    pull.second = -bar * near.normal
-    return pull
+def core_separation_backward(primitive: ContactPrimitive, bar: scalar):
+    """Return the adjoints of the cores from an adjoint of the separation."""
+    adjoint = FeatureAdjoint()
+    adjoint.first = bar * primitive.normal
+    if primitive.form == RIM:
+        adjoint = rim_backward(primitive, bar * primitive.normal, zero3())
+    adjoint.second = -bar * primitive.normal
+    return adjoint
 
 
 @wp.func
-def exchanged(near: Closest):
-    """The same told of the second shape and the first."""
-    other = near
-    other.normal = -near.normal
-    other.first = near.second
-    other.second = near.first
-    other.first_axis = near.second_axis
-    other.second_axis = near.first_axis
-    other.first_curve = near.second_curve
-    other.second_curve = near.first_curve
-    other.first_rim = near.second_rim
-    other.second_rim = near.first_rim
-    other.first_stretches = near.second_stretches
-    other.second_stretches = near.first_stretches
-    return other
+def swap_shapes(primitive: ContactPrimitive):
+    """Return the primitive with the first shape and the second exchanged."""
+    swapped = primitive
+    swapped.normal = -primitive.normal
+    swapped.first_point = primitive.second_point
+    swapped.second_point = primitive.first_point
+    swapped.first_axis = primitive.second_axis
+    swapped.second_axis = primitive.first_axis
+    swapped.first_curvature = primitive.second_curvature
+    swapped.second_curvature = primitive.first_curvature
+    swapped.first_rim = primitive.second_rim
+    swapped.second_rim = primitive.first_rim
+    swapped.first_is_scaled = primitive.second_is_scaled
+    swapped.second_is_scaled = primitive.first_is_scaled
+    return swapped
 
 
 @wp.func
-def cores_backward(near: Closest, point_bar: vec3, normal_bar: vec3):
-    """What q̄ and n̄ pull at both cores.
+def closest_points_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
+    """Return the adjoints of the cores from q̄ and n̄.
 
-    Of a form that is turned round, q = q₂ + L n is a sum of what the form tells of the second shape, the first in it.
+    For a swapped primitive, q = q₂ + L n is the sum of its values for the second shape and the first.
     """
-    if near.turned == 0:
-        return form_backward(near, point_bar, normal_bar)
-    other = exchanged(near)
-    apart = wp.dot(near.normal, near.first - near.second)
-    pull = form_backward(other, point_bar, -(normal_bar + apart * point_bar))
-    pull = sum_of(pull, gap_pull(other, wp.dot(point_bar, near.normal)))
-    back = pull
-    back.first = pull.second
-    back.first_turn = pull.second_turn
-    back.first_tilt = pull.second_tilt
-    back.first_upright = pull.second_upright
-    back.second = pull.first
-    back.second_turn = pull.first_turn
-    back.second_tilt = pull.first_tilt
-    back.second_upright = pull.first_upright
-    return back
+    if primitive.is_swapped == 0:
+        return primitive_backward(primitive, point_bar, normal_bar)
+    swapped = swap_shapes(primitive)
+    distance = wp.dot(primitive.normal, primitive.first_point - primitive.second_point)
+    adjoint = primitive_backward(swapped, point_bar, -(normal_bar + distance * point_bar))
+    adjoint = add_adjoints(adjoint, core_separation_backward(swapped, wp.dot(point_bar, primitive.normal)))
+    result = adjoint
+    result.first = adjoint.second
+    result.first_rotation = adjoint.second_rotation
+    result.first_tilt = adjoint.second_tilt
+    result.first_axis_normal = adjoint.second_axis_normal
+    result.second = adjoint.first
+    result.second_rotation = adjoint.first_rotation
+    result.second_tilt = adjoint.first_tilt
+    result.second_axis_normal = adjoint.first_axis_normal
+    return result

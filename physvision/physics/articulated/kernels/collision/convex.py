@@ -1,212 +1,222 @@
-"""Any two convex shapes: where they are closest, or overlap least; `manifold` has more points where flat sides meet.
+"""Closest points of two general convex shapes, or their least penetration.
 
-`gjk` finds the normal, roughly where something is round, and a few points of each shape. What of either is there can be
-a point, a line or a face; each choice has a normal in closed form, or by Newton's method. Along no normal are shapes
-farther apart than along the right one, so that choice is right along which they are farthest apart.
+`manifold` adds points where flat sides meet.
+
+`gjk` finds the normal, approximately for round surfaces, and a few points of each shape. The closest feature of either
+shape can be a point, a line or a face; each choice has a normal in closed form, or by Newton's method. The separation
+is largest along the true normal, so the right choice is the one with the largest separation.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, scalar, vec3
-
+from ..precision import scalar, vec3
+from ..spatial.vectors import column
 from .closest_features import (
-    Place,
-    material,
-    on_axis,
-    place_towards,
+    Feature,
+    axis_point,
+    material_point,
     point_and_face,
-    round_or_corner,
+    smooth_primitive,
+    support_feature,
     two_lines,
 )
-from .contact_primitives import (
-    LEAST,
-    PARALLEL,
-    POINTS,
-    Closest,
-    axis_of,
-)
-from .gjk import Simplex, Way, find_way
+from .contact_primitives import MIN_LENGTH, PARALLEL_SINE_SQUARED, POINTS, ContactPrimitive
+from .gjk import SeparatingDirection, Simplex, find_separating_direction
+from .settings import COLLISION
 from .support_shapes import (
     CYLINDER,
-    Hulls,
-    Solid,
-    apart_along,
-    corner_of,
-    face_normal_of,
+    ConvexShape,
+    HullTable,
+    corner_position,
     face_towards,
-    farthest,
     is_flat,
+    separation_along,
+    support_point,
+    world_face_normal,
 )
 
-TIE = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-4))  # of the size, by which a choice must be better
-FAR = wp.constant(scalar(0.25))  # of the size: apart by more, only balls about the shapes are compared
+MIN_IMPROVEMENT = wp.constant(scalar(COLLISION.min_improvement))
+MAX_SEARCH_SEPARATION = wp.constant(scalar(COLLISION.max_search_separation))
 
 
 @wp.struct
-class Corners:
-    """The corners of a polytope that make its closest point, those that weigh most first; −1 for none."""
+class SupportCorners:
+    """Corners of a polytope that form its closest point, by decreasing weight; -1 for none."""
 
-    most: int
-    next: int
-    last: int
+    first: int
+    second: int
+    third: int
 
 
 @wp.func
-def weight_of(found: Simplex, corners: wp.vec4i, corner: int):
+def corner_weight(simplex: Simplex, corners: wp.vec4i, corner: int):
+    """Return the total weight of a corner in a simplex."""
     weight = scalar(0.0)
     k = wp.int32(0)
-    while k < found.count:
+    while k < simplex.count:
         if corners[k] == corner:
-            weight += found.weight[k]
+            weight += simplex.weight[k]
         k += 1
     return weight
 
 
 @wp.func
-def corners_of(found: Simplex, corners: wp.vec4i):
-    those = Corners()
-    those.most = -1
-    those.next = -1
-    those.last = -1
+def heaviest_corners(simplex: Simplex, corners: wp.vec4i):
+    """Return the up to three corners of a simplex with the largest weights."""
+    result = SupportCorners()
+    result.first = -1
+    result.second = -1
+    result.third = -1
     k = wp.int32(0)
-    while k < found.count:
-        each = corners[k]
-        if each != those.most and each != those.next and each != those.last:
-            weight = weight_of(found, corners, each)
-            if those.most < 0 or weight > weight_of(found, corners, those.most):
-                those.last = those.next
-                those.next = those.most
-                those.most = each
-            elif those.next < 0 or weight > weight_of(found, corners, those.next):
-                those.last = those.next
-                those.next = each
+    while k < simplex.count:
+        corner = corners[k]
+        if corner != result.first and corner != result.second and corner != result.third:
+            weight = corner_weight(simplex, corners, corner)
+            if result.first < 0 or weight > corner_weight(simplex, corners, result.first):
+                result.third = result.second
+                result.second = result.first
+                result.first = corner
+            elif result.second < 0 or weight > corner_weight(simplex, corners, result.second):
+                result.third = result.second
+                result.second = corner
             else:
-                those.last = each
+                result.third = corner
         k += 1
-    return those
+    return result
 
 
 @wp.func
-def line_of(s: Solid, hulls: Hulls, those: Corners, normal: vec3):
-    """The edge between the two corners that weigh most, or a cylinder's axis where it lies; a mere point elsewhere."""
-    place = Place()
+def line_feature(s: ConvexShape, hulls: HullTable, support: SupportCorners, normal: vec3):
+    """Return the edge between the two heaviest corners, or the axis of a cylinder that lies on its side.
+
+    Else an empty point.
+    """
+    feature = Feature()
     if s.kind == CYLINDER:
-        axis = axis_of(s.turn, 2)
+        axis = column(s.rotation, 2)
         if wp.abs(wp.dot(axis, normal)) < scalar(0.5):
-            place = on_axis(s, s.origin)
-            place.is_line = 1
-            place.axis = axis
-    elif those.next >= 0:
-        start = corner_of(s, hulls, those.most)
-        along = corner_of(s, hulls, those.next) - start
-        place = material(s, start)
-        place.is_line = 1
-        place.axis = along / wp.max(wp.length(along), LEAST)
-    return place
+            feature = axis_point(s, s.origin)
+            feature.is_line = 1
+            feature.axis = axis
+    elif support.second >= 0:
+        start = corner_position(s, hulls, support.first)
+        along = corner_position(s, hulls, support.second) - start
+        feature = material_point(s, start)
+        feature.is_line = 1
+        feature.axis = along / wp.max(wp.length(along), MIN_LENGTH)
+    return feature
 
 
 @wp.func
-def plane_of(s: Solid, hulls: Hulls, those: Corners, normal: vec3):
-    """The normal of the plane through three corners, along another one; that one where there are no three."""
-    found = normal
-    if those.last >= 0:
-        start = corner_of(s, hulls, those.most)
-        across = wp.cross(corner_of(s, hulls, those.next) - start, corner_of(s, hulls, those.last) - start)
-        length = wp.length(across)
-        if length > LEAST:
-            found = wp.sign(wp.dot(across, normal)) * across / length
-    return found
+def corner_plane_normal(s: ConvexShape, hulls: HullTable, support: SupportCorners, normal: vec3):
+    """Return the normal of the plane through three corners, on the side of a given normal; else that one."""
+    result = normal
+    if support.third >= 0:
+        start = corner_position(s, hulls, support.first)
+        cross = wp.cross(
+            corner_position(s, hulls, support.second) - start, corner_position(s, hulls, support.third) - start
+        )
+        length = wp.length(cross)
+        if length > MIN_LENGTH:
+            result = wp.sign(wp.dot(cross, normal)) * cross / length
+    return result
 
 
 @wp.func
-def closest_points(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3), way: Way):
-    """The form along the way that was found."""
-    n = way.normal
-    size = wp.min(a.bound, b.bound)
+def select_primitive(
+    a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3), search: SeparatingDirection
+):
+    """Return the primitive with the largest separation near the normal of the search."""
+    n = search.normal
+    size = wp.min(a.bounding_radius, b.bounding_radius)
     first = vec3()
     second = vec3()
     k = wp.int32(0)
-    while k < way.simplex.count:
-        first = first + way.simplex.weight[k] * way.simplex.first[k]
-        second = second + way.simplex.weight[k] * way.simplex.second[k]
+    while k < search.simplex.count:
+        first = first + search.simplex.weight[k] * search.simplex.first[k]
+        second = second + search.simplex.weight[k] * search.simplex.second[k]
         k += 1
-    near = Closest()
-    near.normal = n
-    value = scalar(-1.0e30)
+    primitive = ContactPrimitive()
+    primitive.normal = n
+    best = scalar(-1.0e30)
     face = face_towards(b, normals, n)
     if is_flat(b, face):
-        m = face_normal_of(b, normals, face)
-        near = point_and_face(a, b, m, place_towards(a, hulls, -m, first), farthest(b, hulls, m).point, False)
-        value = apart_along(a, b, hulls, m)
+        m = world_face_normal(b, normals, face)
+        primitive = point_and_face(
+            a, b, m, support_feature(a, hulls, -m, first), support_point(b, hulls, m).point, False
+        )
+        best = separation_along(a, b, hulls, m)
     face = face_towards(a, normals, -n)
     if is_flat(a, face):
-        m = -face_normal_of(a, normals, face)
-        along = apart_along(a, b, hulls, m)
-        if along > value + TIE * size:
-            near = point_and_face(a, b, m, place_towards(b, hulls, m, second), farthest(a, hulls, -m).point, True)
-            value = along
-    if value < way.apart - TIE * size:
-        # Of faces that are flat but for rounding, three corners.
-        mine = corners_of(way.simplex, way.simplex.first_corner)
-        others = corners_of(way.simplex, way.simplex.second_corner)
-        if others.last >= 0:
-            m = plane_of(b, hulls, others, n)
-            along = apart_along(a, b, hulls, m)
-            if along > value + TIE * size:
-                near = point_and_face(a, b, m, place_towards(a, hulls, -m, first), second, False)
-                value = along
-        if mine.last >= 0:
-            m = plane_of(a, hulls, mine, n)
-            along = apart_along(a, b, hulls, m)
-            if along > value + TIE * size:
-                near = point_and_face(a, b, m, place_towards(b, hulls, m, second), first, True)
-                value = along
-        one = line_of(a, hulls, mine, n)
-        other = line_of(b, hulls, others, n)
-        across = wp.cross(one.axis, other.axis)
-        length = wp.length(across)
-        if length * length > PARALLEL:
-            m = across / length
+        m = -world_face_normal(a, normals, face)
+        separation = separation_along(a, b, hulls, m)
+        if separation > best + MIN_IMPROVEMENT * size:
+            primitive = point_and_face(
+                a, b, m, support_feature(b, hulls, m, second), support_point(a, hulls, -m).point, True
+            )
+            best = separation
+    if best < search.separation - MIN_IMPROVEMENT * size:
+        # Planes through three corners, for faces that are flat up to rounding.
+        first_support = heaviest_corners(search.simplex, search.simplex.first_corner)
+        second_support = heaviest_corners(search.simplex, search.simplex.second_corner)
+        if second_support.third >= 0:
+            m = corner_plane_normal(b, hulls, second_support, n)
+            separation = separation_along(a, b, hulls, m)
+            if separation > best + MIN_IMPROVEMENT * size:
+                primitive = point_and_face(a, b, m, support_feature(a, hulls, -m, first), second, False)
+                best = separation
+        if first_support.third >= 0:
+            m = corner_plane_normal(a, hulls, first_support, n)
+            separation = separation_along(a, b, hulls, m)
+            if separation > best + MIN_IMPROVEMENT * size:
+                primitive = point_and_face(a, b, m, support_feature(b, hulls, m, second), first, True)
+                best = separation
+        first_line = line_feature(a, hulls, first_support, n)
+        second_line = line_feature(b, hulls, second_support, n)
+        cross = wp.cross(first_line.axis, second_line.axis)
+        length = wp.length(cross)
+        if length * length > PARALLEL_SINE_SQUARED:
+            m = cross / length
             if wp.dot(m, n) < scalar(0.0):
                 m = -m
-            along = apart_along(a, b, hulls, m)
-            if along > value + TIE * size:
-                near = two_lines(a, b, m, one, other)
-                value = along
+            separation = separation_along(a, b, hulls, m)
+            if separation > best + MIN_IMPROVEMENT * size:
+                primitive = two_lines(a, b, m, first_line, second_line)
+                best = separation
         choice = wp.int32(0)
-        while choice < 3 and value < way.apart - TIE * size:
-            # A line of the first, of the second, of neither.
-            left = one
-            right = other
+        while choice < 3 and best < search.separation - MIN_IMPROVEMENT * size:
+            # A line of the first shape, of the second, or of neither.
+            left = first_line
+            right = second_line
             if choice != 0:
                 left.is_line = 0
             if choice != 1:
                 right.is_line = 0
             if choice == 2 or left.is_line + right.is_line > 0:
-                found = round_or_corner(a, b, hulls, n, left, right, first, second)
-                along = apart_along(a, b, hulls, found.normal)
-                if along > value + TIE * size:
-                    near = found
-                    value = along
+                candidate = smooth_primitive(a, b, hulls, n, left, right, first, second)
+                separation = separation_along(a, b, hulls, candidate.normal)
+                if separation > best + MIN_IMPROVEMENT * size:
+                    primitive = candidate
+                    best = separation
             choice += 1
-    return near
+    return primitive
 
 
 @wp.func(inline=False)
-def convex(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3)):
-    """The form of two shapes where they are closest."""
-    away = a.origin - b.origin
-    length = wp.length(away)
-    size = a.bound + b.bound
-    near = Closest()
-    if length - size > FAR * size:
-        near.form = POINTS
-        near.first = a.origin
-        near.second = b.origin
-        near.first_radius = a.bound
-        near.second_radius = b.bound
-        near.normal = away / length
-        near.gap = length - size
+def convex_primitive(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
+    """Return the primitive of the closest points of two convex shapes."""
+    difference = a.origin - b.origin
+    length = wp.length(difference)
+    size = a.bounding_radius + b.bounding_radius
+    primitive = ContactPrimitive()
+    if length - size > MAX_SEARCH_SEPARATION * size:
+        primitive.form = POINTS
+        primitive.first_point = a.origin
+        primitive.second_point = b.origin
+        primitive.first_radius = a.bounding_radius
+        primitive.second_radius = b.bounding_radius
+        primitive.normal = difference / length
+        primitive.separation = length - size
     else:
-        near = closest_points(a, b, hulls, normals, find_way(a, b, hulls, normals))
-    return near
+        primitive = select_primitive(a, b, hulls, normals, find_separating_direction(a, b, hulls, normals))
+    return primitive

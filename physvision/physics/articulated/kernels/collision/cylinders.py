@@ -1,115 +1,116 @@
-"""Closest points with a solid cylinder: of a point, and of a line's part.
+"""Closest points of a solid cylinder to a point and to a segment.
 
-Outside, the closest point lies on the side, on a cap, or on a rim; a point inside goes to the nearer of side and cap.
-The side is a line with a ball about each of its points. A rim of radius ρ about the axis a has, for a normal n, its
-point at ρ w/|w|, w = n − a (a · n), which moves with n by H = ρ/|w| τ τᵀ, τ = a × w/|w|.
+Outside, the closest point lies on the side, on a cap, or on a rim; a point inside belongs to the nearer of side and
+cap. The side is a line with a radius about each of its points. A rim of radius ρ about the axis a has, for a normal n,
+its point at ρ w/|w|, w = n − a (a · n), which moves with n by H = ρ/|w| τ τᵀ, τ = a × w/|w|.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, mat33, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.root_finding import bracket, guess, narrowed
-from physvision.physics.articulated.kernels.spatial.vectors import zero3
+from ..precision import mat33, scalar, vec3
+from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
+from ..spatial.vectors import column, zero3
+from .contact_primitives import FACE, LINE_SMOOTH, LINES, MIN_LENGTH, POINT_LINE, SMOOTH, ContactPrimitive
+from .settings import COLLISION
 
-from .contact_primitives import (
-    FACE,
-    LEAST,
-    LINE_SMOOTH,
-    LINES,
-    POINT_LINE,
-    SMOOTH,
-    Closest,
-    axis_of,
-)
-
-ROUNDING = wp.constant(scalar(1.0e-15 if DOUBLE else 1.0e-6))
-TURNS = wp.constant(50)
+ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
+MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
 
 @wp.func
-def to_cylinder(near: Closest, turn: mat33, origin: vec3, size: vec3):
-    """What is left to tell once `first` is the point of the first core, and the second shape is a cylinder."""
-    axis = axis_of(turn, 2)
-    away = near.first - origin
-    along = wp.dot(axis, away)
-    radial = away - along * axis
+def point_cylinder(primitive: ContactPrimitive, rotation: mat33, origin: vec3, size: vec3):
+    """Complete a primitive whose `first_point` is known and whose second shape is a cylinder."""
+    axis = column(rotation, 2)
+    offset = primitive.first_point - origin
+    along = wp.dot(axis, offset)
+    radial = offset - along * axis
     length = wp.length(radial)
-    outward = axis_of(turn, 0)
-    if length > LEAST:
+    outward = column(rotation, 0)
+    if length > MIN_LENGTH:
         outward = radial / length
     end = wp.sign(along)
-    above = wp.abs(along) - scalar(0.5) * size[2]
-    beside = length - size[0]
-    near.second_axis = axis
-    near.second_share = zero3()
-    near.second_radius = scalar(0.0)
-    near.second_rim = zero3()
+    axial_distance = wp.abs(along) - scalar(0.5) * size[2]
+    radial_distance = length - size[0]
+    primitive.second_axis = axis
+    primitive.second_scale = zero3()
+    primitive.second_radius = scalar(0.0)
+    primitive.second_rim = zero3()
     half = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
-    if above > scalar(0.0) and beside > scalar(0.0):
-        near.form = SMOOTH
-        near.second = origin + scalar(0.5) * size[2] * end * axis + size[0] * outward
-        apart = near.first - near.second
-        near.normal = apart / wp.length(apart)
-        across = near.normal - wp.dot(near.normal, axis) * axis
-        round = wp.cross(axis, outward)
-        near.second_curve = size[0] / wp.max(wp.length(across), LEAST) * wp.outer(round, round)
-        near.second_share = half
-        near.second_rim = outward
-        near.gap = wp.length(apart) - near.first_radius
-    elif above > beside:
-        near.form = FACE
-        near.normal = end * axis
-        near.second = near.first - above * near.normal
-        near.second_share = half
-        near.gap = above - near.first_radius
+    if axial_distance > scalar(0.0) and radial_distance > scalar(0.0):
+        primitive.form = SMOOTH
+        primitive.second_point = origin + scalar(0.5) * size[2] * end * axis + size[0] * outward
+        difference = primitive.first_point - primitive.second_point
+        primitive.normal = difference / wp.length(difference)
+        radial_normal = primitive.normal - wp.dot(primitive.normal, axis) * axis
+        tangent = wp.cross(axis, outward)
+        primitive.second_curvature = size[0] / wp.max(wp.length(radial_normal), MIN_LENGTH) * wp.outer(tangent, tangent)
+        primitive.second_scale = half
+        primitive.second_rim = outward
+        primitive.separation = wp.length(difference) - primitive.first_radius
+    elif axial_distance > radial_distance:
+        primitive.form = FACE
+        primitive.normal = end * axis
+        primitive.second_point = primitive.first_point - axial_distance * primitive.normal
+        primitive.second_scale = half
+        primitive.separation = axial_distance - primitive.first_radius
     else:
-        near.form = POINT_LINE
-        near.normal = outward
-        near.second = origin + along * axis
-        near.second_radius = size[0]
-        near.gap = beside - near.first_radius
-    return near
+        primitive.form = POINT_LINE
+        primitive.normal = outward
+        primitive.second_point = origin + along * axis
+        primitive.second_radius = size[0]
+        primitive.separation = radial_distance - primitive.first_radius
+    return primitive
 
 
 @wp.func
-def along_of(near: Closest, s: scalar, middle: vec3, axis: vec3, turn: mat33, origin: vec3, size: vec3):
-    """How fast the distance to the cylinder grows along a line, at s; outside it never falls with s."""
-    near.first = middle + s * axis
-    found = to_cylinder(near, turn, origin, size)
-    return wp.dot(axis, found.normal)
+def cylinder_distance_slope(
+    primitive: ContactPrimitive, s: scalar, center: vec3, axis: vec3, rotation: mat33, origin: vec3, size: vec3
+):
+    """Return the derivative of the distance to the cylinder along a line, at s; outside it never falls with s."""
+    primitive.first_point = center + s * axis
+    result = point_cylinder(primitive, rotation, origin, size)
+    return wp.dot(axis, result.normal)
 
 
 @wp.func
-def segment_cylinder(near: Closest, turn_a: mat33, origin_a: vec3, size_a: vec3, turn: mat33, origin: vec3, size: vec3):
-    """The axis of a capsule: the place along it, by a bracketed root, where it does not come nearer either way."""
-    axis = axis_of(turn_a, 2)
+def segment_cylinder(
+    primitive: ContactPrimitive,
+    rotation_a: mat33,
+    origin_a: vec3,
+    size_a: vec3,
+    rotation: mat33,
+    origin: vec3,
+    size: vec3,
+):
+    """Complete the primitive of a capsule and a cylinder, by a root of the slope of the distance along the axis."""
+    axis = column(rotation_a, 2)
     low = scalar(-0.5) * size_a[2]
     high = scalar(0.5) * size_a[2]
-    value_low = along_of(near, low, origin_a, axis, turn, origin, size)
-    value_high = along_of(near, high, origin_a, axis, turn, origin, size)
+    value_low = cylinder_distance_slope(primitive, low, origin_a, axis, rotation, origin, size)
+    value_high = cylinder_distance_slope(primitive, high, origin_a, axis, rotation, origin, size)
     s = low
-    inside = wp.int32(0)
+    is_inside = wp.int32(0)
     if value_high <= scalar(0.0):
         s = high
     elif value_low < scalar(0.0):
-        inside = 1
-        between = bracket(low, high, value_low, value_high)
+        is_inside = 1
+        interval = make_bracket(low, high, value_low, value_high)
         value = scalar(1.0)
-        for _step in range(TURNS):
-            if wp.abs(value) > ROUNDING and between.high - between.low > ROUNDING * size_a[2]:
-                s = guess(between)
-                value = along_of(near, s, origin_a, axis, turn, origin, size)
-                between = narrowed(between, s, value, value < scalar(0.0))
-    near.first = origin_a + s * axis
-    near.first_radius = size_a[0]
-    near = to_cylinder(near, turn, origin, size)
-    near.first_axis = axis
-    near.first_share = zero3()
-    if inside != 0:
-        if near.form == POINT_LINE:
-            near.form = LINES
-        elif near.form == SMOOTH:
-            near.form = LINE_SMOOTH
+        for _step in range(MAX_ITERATIONS):
+            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * size_a[2]:
+                s = secant_estimate(interval)
+                value = cylinder_distance_slope(primitive, s, origin_a, axis, rotation, origin, size)
+                interval = narrow_bracket(interval, s, value, value < scalar(0.0))
+    primitive.first_point = origin_a + s * axis
+    primitive.first_radius = size_a[0]
+    primitive = point_cylinder(primitive, rotation, origin, size)
+    primitive.first_axis = axis
+    primitive.first_scale = zero3()
+    if is_inside != 0:
+        if primitive.form == POINT_LINE:
+            primitive.form = LINES
+        elif primitive.form == SMOOTH:
+            primitive.form = LINE_SMOOTH
     else:
-        near.first_share = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
-    return near
+        primitive.first_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
+    return primitive

@@ -1,77 +1,76 @@
-"""Closest points with an ellipsoid: of a plane, a point, a line's part, another ellipsoid.
+"""Closest points of an ellipsoid to a plane, a point, a segment and another ellipsoid.
 
-An ellipsoid with radii r, in its own axes, has its outward normal n at x = r² n / h, h = |r n|; H = ∂x/∂n is its
-support's curvature. The closest point to y lies at x = r² y / (t + r²), t being the largest root of
-Σ (r y / (t + r²))² = 1: y is outside where t > 0, and what they are apart has the sign of t.
+An ellipsoid with radii r has, in its own axes, the outward normal n at x = r² n / h, h = |r n|; H = ∂x/∂n is the
+curvature of its support function. The closest point to y is x = r² y / (t + r²) with the largest root t of Σ (r y / (t
++ r²))² = 1: y is outside for t > 0, and the distance has the sign of t.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, mat33, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.root_finding import bracket, guess, narrowed
-from physvision.physics.articulated.kernels.spatial.vectors import transposed
-
+from ..precision import mat33, scalar, vec3
+from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
+from ..spatial.vectors import column, transpose_product
 from .contact_primitives import (
-    LEAST,
     LINE_SMOOTH,
+    MIN_LENGTH,
     SMOOTH,
     SMOOTH_FACE,
-    Closest,
-    across_solve,
-    axis_of,
-    scaled,
+    ContactPrimitive,
+    elementwise_product,
+    solve_tangential,
 )
+from .settings import COLLISION
 
-ROUNDING = wp.constant(scalar(1.0e-15 if DOUBLE else 1.0e-6))
-ROOT_STEPS = wp.constant(60)
-TURNS = wp.constant(50)
-
-
-@wp.func
-def support(turn: mat33, radii: vec3, normal: vec3):
-    """From the centre to the point of an ellipsoid that is farthest along a direction."""
-    local = transposed(turn, normal)
-    stretched = scaled(radii, local)
-    return turn * (scaled(radii, stretched) / wp.max(wp.length(stretched), LEAST))
+ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
+MAX_ROOT_STEPS = wp.constant(COLLISION.max_root_steps)
+MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
 
 @wp.func
-def share_of(turn: mat33, radii: vec3, away: vec3):
-    """How a point of an ellipsoid, told from its centre, moves as the radii grow."""
-    local = transposed(turn, away)
+def ellipsoid_support(rotation: mat33, radii: vec3, normal: vec3):
+    """Return the vector from the center to the support point along a direction."""
+    local = transpose_product(rotation, normal)
+    stretched = elementwise_product(radii, local)
+    return rotation * (elementwise_product(radii, stretched) / wp.max(wp.length(stretched), MIN_LENGTH))
+
+
+@wp.func
+def ellipsoid_scale(rotation: mat33, radii: vec3, offset: vec3):
+    """Return the motion of a point, given relative to the center, as the radii grow."""
+    local = transpose_product(rotation, offset)
     return vec3(local[0] / radii[0], local[1] / radii[1], local[2] / radii[2])
 
 
 @wp.func
-def curvature(turn: mat33, radii: vec3, normal: vec3):
-    """H: how the point that `support` gives moves with the direction."""
-    local = transposed(turn, normal)
-    stretched = scaled(radii, local)
-    size = wp.max(wp.length(stretched), LEAST)
-    x = scaled(radii, stretched) / size
+def ellipsoid_curvature(rotation: mat33, radii: vec3, normal: vec3):
+    """Return H, the derivative of the support point with respect to the direction."""
+    local = transpose_product(rotation, normal)
+    stretched = elementwise_product(radii, local)
+    size = wp.max(wp.length(stretched), MIN_LENGTH)
+    x = elementwise_product(radii, stretched) / size
     z = scalar(0.0)
-    squares = scaled(radii, radii)
+    squares = elementwise_product(radii, radii)
     own = mat33(squares[0], z, z, z, squares[1], z, z, z, squares[2]) - wp.outer(x, x)
-    return turn * (own / size) * wp.transpose(turn)
+    return rotation * (own / size) * wp.transpose(rotation)
 
 
 @wp.func
-def root_of(y: vec3, radii: vec3):
-    """The largest root t, by Newton's method from where it rises to it without ever passing it."""
+def closest_root(y: vec3, radii: vec3):
+    """Return the largest root t, by Newton's method from below, which never overshoots."""
     low = scalar(-1.0e30)
     for k in range(3):
         low = wp.max(low, radii[k] * wp.abs(y[k]) - radii[k] * radii[k])
     t = low
     change = scalar(1.0)
-    for _step in range(ROOT_STEPS):
+    for _step in range(MAX_ROOT_STEPS):
         if change > ROUNDING * wp.dot(radii, radii):
             value = scalar(-1.0)
             slope = scalar(0.0)
             for k in range(3):
-                under = wp.max(t + radii[k] * radii[k], LEAST)
-                part = radii[k] * y[k] / under
-                value += part * part
-                slope += scalar(2.0) * part * part / under
+                denominator = wp.max(t + radii[k] * radii[k], MIN_LENGTH)
+                term = radii[k] * y[k] / denominator
+                value += term * term
+                slope += scalar(2.0) * term * term / denominator
             change = scalar(0.0)
             if value > scalar(0.0) and slope > scalar(0.0):
                 change = value / slope
@@ -80,115 +79,134 @@ def root_of(y: vec3, radii: vec3):
 
 
 @wp.func
-def normal_to(y: vec3, radii: vec3):
-    """The outward normal, in the ellipsoid's axes, at its point closest to y."""
-    t = root_of(y, radii)
-    found = vec3(scalar(0.0), scalar(0.0), scalar(1.0))
+def closest_normal(y: vec3, radii: vec3):
+    """Return the outward normal, in the axes of the ellipsoid, at its point closest to y."""
+    t = closest_root(y, radii)
+    normal = vec3(scalar(0.0), scalar(0.0), scalar(1.0))
     z = scalar(0.0)
     n = vec3(z, z, z)
     for k in range(3):
-        n[k] = y[k] / wp.max(t + radii[k] * radii[k], LEAST)
+        n[k] = y[k] / wp.max(t + radii[k] * radii[k], MIN_LENGTH)
     length = wp.length(n)
-    if length > LEAST:
-        found = n / length
-    return found
+    if length > MIN_LENGTH:
+        normal = n / length
+    return normal
 
 
 @wp.func
-def to_ellipsoid(near: Closest, turn: mat33, origin: vec3, radii: vec3):
-    """What is left to tell once `first` is the point of the first core, and the second shape is an ellipsoid."""
-    near.normal = turn * normal_to(transposed(turn, near.first - origin), radii)
-    near.second = origin + support(turn, radii, near.normal)
-    near.second_curve = curvature(turn, radii, near.normal)
-    near.second_share = share_of(turn, radii, near.second - origin)
-    near.gap = wp.dot(near.normal, near.first - near.second) - near.first_radius
-    near.form = SMOOTH
-    return near
+def point_ellipsoid(primitive: ContactPrimitive, rotation: mat33, origin: vec3, radii: vec3):
+    """Complete a primitive whose `first_point` is known and whose second shape is an ellipsoid."""
+    primitive.normal = rotation * closest_normal(transpose_product(rotation, primitive.first_point - origin), radii)
+    primitive.second_point = origin + ellipsoid_support(rotation, radii, primitive.normal)
+    primitive.second_curvature = ellipsoid_curvature(rotation, radii, primitive.normal)
+    primitive.second_scale = ellipsoid_scale(rotation, radii, primitive.second_point - origin)
+    primitive.separation = (
+        wp.dot(primitive.normal, primitive.first_point - primitive.second_point) - primitive.first_radius
+    )
+    primitive.form = SMOOTH
+    return primitive
 
 
 @wp.func
-def along_of(s: scalar, middle: vec3, axis: vec3, turn: mat33, origin: vec3, radii: vec3):
-    """How fast the distance to the ellipsoid grows along a line, at s; it never falls with s."""
-    return wp.dot(axis, turn * normal_to(transposed(turn, middle + s * axis - origin), radii))
+def ellipsoid_distance_slope(s: scalar, center: vec3, axis: vec3, rotation: mat33, origin: vec3, radii: vec3):
+    """Return the derivative of the distance to the ellipsoid along a line, at s; it never falls with s."""
+    return wp.dot(axis, rotation * closest_normal(transpose_product(rotation, center + s * axis - origin), radii))
 
 
 @wp.func
 def segment_ellipsoid(
-    near: Closest, turn_a: mat33, origin_a: vec3, size_a: vec3, turn: mat33, origin: vec3, radii: vec3
+    primitive: ContactPrimitive,
+    rotation_a: mat33,
+    origin_a: vec3,
+    size_a: vec3,
+    rotation: mat33,
+    origin: vec3,
+    radii: vec3,
 ):
-    """The axis of a capsule: the place along it, by a bracketed root, where it does not come nearer either way."""
-    axis = axis_of(turn_a, 2)
+    """Complete the primitive of a capsule and an ellipsoid, by a root of the slope of the distance along the axis."""
+    axis = column(rotation_a, 2)
     low = scalar(-0.5) * size_a[2]
     high = scalar(0.5) * size_a[2]
-    value_low = along_of(low, origin_a, axis, turn, origin, radii)
-    value_high = along_of(high, origin_a, axis, turn, origin, radii)
+    value_low = ellipsoid_distance_slope(low, origin_a, axis, rotation, origin, radii)
+    value_high = ellipsoid_distance_slope(high, origin_a, axis, rotation, origin, radii)
     s = low
-    inside = wp.int32(0)
+    is_inside = wp.int32(0)
     if value_high <= scalar(0.0):
         s = high
     elif value_low < scalar(0.0):
-        inside = 1
-        between = bracket(low, high, value_low, value_high)
+        is_inside = 1
+        interval = make_bracket(low, high, value_low, value_high)
         value = scalar(1.0)
-        for _step in range(TURNS):
-            if wp.abs(value) > ROUNDING and between.high - between.low > ROUNDING * size_a[2]:
-                s = guess(between)
-                value = along_of(s, origin_a, axis, turn, origin, radii)
-                between = narrowed(between, s, value, value < scalar(0.0))
-    near.first = origin_a + s * axis
-    near.first_radius = size_a[0]
-    near = to_ellipsoid(near, turn, origin, radii)
-    near.first_axis = axis
+        for _step in range(MAX_ITERATIONS):
+            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * size_a[2]:
+                s = secant_estimate(interval)
+                value = ellipsoid_distance_slope(s, origin_a, axis, rotation, origin, radii)
+                interval = narrow_bracket(interval, s, value, value < scalar(0.0))
+    primitive.first_point = origin_a + s * axis
+    primitive.first_radius = size_a[0]
+    primitive = point_ellipsoid(primitive, rotation, origin, radii)
+    primitive.first_axis = axis
     z = scalar(0.0)
-    near.first_share = vec3(z, z, z)
-    if inside != 0:
-        near.form = LINE_SMOOTH
+    primitive.first_scale = vec3(z, z, z)
+    if is_inside != 0:
+        primitive.form = LINE_SMOOTH
     else:
-        near.first_share = vec3(z, z, wp.sign(s) * scalar(0.5))
-    return near
+        primitive.first_scale = vec3(z, z, wp.sign(s) * scalar(0.5))
+    return primitive
 
 
 @wp.func
 def ellipsoid_ellipsoid(
-    near: Closest, turn_a: mat33, origin_a: vec3, radii_a: vec3, turn: mat33, origin: vec3, radii: vec3
+    primitive: ContactPrimitive,
+    rotation_a: mat33,
+    origin_a: vec3,
+    radii_a: vec3,
+    rotation: mat33,
+    origin: vec3,
+    radii: vec3,
 ):
-    """The normal along which they are farthest apart, by Newton's method on the sphere of normals.
+    """Complete the primitive of two ellipsoids, by Newton's method for the normal of largest separation.
 
-    f(n) = n · (Δ − x_a − x_b), x being the points farthest towards the other; its slope is Δ − x_a − x_b across n, and
+    f(n) = n · (Δ − x_a − x_b) with the support points x towards each other; its gradient is Δ − x_a − x_b across n, and
     its curvature there −(H_a + H_b) − f.
     """
-    away = origin_a - origin
-    n = away / wp.max(wp.length(away), LEAST)
-    moved = scalar(1.0)
-    for _step in range(TURNS):
-        if moved > ROUNDING:
-            between = away - support(turn_a, radii_a, n) - support(turn, radii, n)
-            apart = wp.dot(n, between)
-            slope = between - apart * n
-            curve = curvature(turn_a, radii_a, n) + curvature(turn, radii, n)
-            step = across_solve(curve, apart, n, slope)
-            moved = wp.length(step)
-            step = step * wp.min(scalar(1.0), scalar(0.5) / wp.max(moved, LEAST))
+    center_offset = origin_a - origin
+    n = center_offset / wp.max(wp.length(center_offset), MIN_LENGTH)
+    change = scalar(1.0)
+    for _step in range(MAX_ITERATIONS):
+        if change > ROUNDING:
+            difference = (
+                center_offset - ellipsoid_support(rotation_a, radii_a, n) - ellipsoid_support(rotation, radii, n)
+            )
+            distance = wp.dot(n, difference)
+            slope = difference - distance * n
+            curvature = ellipsoid_curvature(rotation_a, radii_a, n) + ellipsoid_curvature(rotation, radii, n)
+            step = solve_tangential(curvature, distance, n, slope)
+            change = wp.length(step)
+            step = step * wp.min(scalar(1.0), scalar(0.5) / wp.max(change, MIN_LENGTH))
             n = wp.normalize(n + step)
-    near.normal = n
-    near.first = origin_a - support(turn_a, radii_a, n)
-    near.second = origin + support(turn, radii, n)
-    near.first_curve = curvature(turn_a, radii_a, n)
-    near.second_curve = curvature(turn, radii, n)
-    near.first_share = share_of(turn_a, radii_a, near.first - origin_a)
-    near.second_share = share_of(turn, radii, near.second - origin)
-    near.gap = wp.dot(n, near.first - near.second)
-    near.form = SMOOTH
-    return near
+    primitive.normal = n
+    primitive.first_point = origin_a - ellipsoid_support(rotation_a, radii_a, n)
+    primitive.second_point = origin + ellipsoid_support(rotation, radii, n)
+    primitive.first_curvature = ellipsoid_curvature(rotation_a, radii_a, n)
+    primitive.second_curvature = ellipsoid_curvature(rotation, radii, n)
+    primitive.first_scale = ellipsoid_scale(rotation_a, radii_a, primitive.first_point - origin_a)
+    primitive.second_scale = ellipsoid_scale(rotation, radii, primitive.second_point - origin)
+    primitive.separation = wp.dot(n, primitive.first_point - primitive.second_point)
+    primitive.form = SMOOTH
+    return primitive
 
 
 @wp.func
-def ellipsoid_plane(near: Closest, turn_a: mat33, origin_a: vec3, radii: vec3, turn: mat33, origin: vec3):
-    near.normal = axis_of(turn, 2)
-    near.first = origin_a - support(turn_a, radii, near.normal)
-    near.first_curve = curvature(turn_a, radii, near.normal)
-    near.first_share = share_of(turn_a, radii, near.first - origin_a)
-    near.gap = wp.dot(near.normal, near.first - origin)
-    near.second = near.first - near.gap * near.normal
-    near.form = SMOOTH_FACE
-    return near
+def ellipsoid_plane(
+    primitive: ContactPrimitive, rotation_a: mat33, origin_a: vec3, radii: vec3, rotation: mat33, origin: vec3
+):
+    """Complete the primitive of an ellipsoid and a plane."""
+    primitive.normal = column(rotation, 2)
+    primitive.first_point = origin_a - ellipsoid_support(rotation_a, radii, primitive.normal)
+    primitive.first_curvature = ellipsoid_curvature(rotation_a, radii, primitive.normal)
+    primitive.first_scale = ellipsoid_scale(rotation_a, radii, primitive.first_point - origin_a)
+    primitive.separation = wp.dot(primitive.normal, primitive.first_point - origin)
+    primitive.second_point = primitive.first_point - primitive.separation * primitive.normal
+    primitive.form = SMOOTH_FACE
+    return primitive

@@ -1,42 +1,36 @@
-"""The direction along which two convex shapes are farthest apart, or overlap least.
+"""Direction of largest separation, or of least penetration, of two convex shapes.
 
-The shortest difference of two points of the shapes is that of the hull of all differences. Gilbert, Johnson and
-Keerthi's method finds it from few points of that hull: the shortest one of their own hull leads to the point that is
-farthest against it, until that gets no farther.
+The shortest difference of two points of the shapes is that of the hull of all differences. The algorithm of Gilbert,
+Johnson and Keerthi finds it from few points of that hull: the shortest point of their own hull gives the direction in
+which the next point is farthest, until there is no progress.
 
-Shapes that touch have no difference to tell a direction from. Held apart along a normal n by t, they have one, and
-with n′ along it f(n′) ≥ f(n), f being how far the shapes are apart along a normal: the shortest difference maximises
-f(m) + t m · n among all m. So n rises until it stays. Where the shapes are apart that is the one normal that there is,
-for f is concave; where they overlap by d it is a way out that no other one is shorter than by more than 2 t.
+Shapes that touch have no difference that gives a direction. Held apart along a normal n by t, they have one, and for n′
+along it f(n′) ≥ f(n) with the separation f along a normal: the shortest difference maximizes f(m) + t m · n over all m.
+So n improves until it is stationary. For separate shapes this is the unique normal, since f is concave; for shapes that
+penetrate by d, no other direction leads out by a distance shorter by more than 2 t.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, mat43, scalar, vec3, vec4
+from ..precision import mat43, scalar, vec3, vec4
+from ..spatial.vectors import column
+from .contact_primitives import MIN_LENGTH
+from .settings import COLLISION
+from .support_shapes import POLYTOPE, ConvexShape, HullTable, separation_along, support_point, world_face_normal
 
-from .contact_primitives import LEAST, axis_of
-from .support_shapes import (
-    POLYTOPE,
-    Hulls,
-    Solid,
-    apart_along,
-    face_normal_of,
-    farthest,
-)
-
-CLOSE = wp.constant(scalar(1.0e-14 if DOUBLE else 1.0e-6))  # of the shapes' size, by which a difference may be longer
-HELD = wp.constant(scalar(1.0e-2))  # of the smaller shape's size: how far shapes are held apart
-STAYS = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-4))
-SEARCHES = wp.constant(10)
-TURNS = wp.constant(64)
+LENGTH_TOLERANCE = wp.constant(scalar(COLLISION.length_tolerance))
+HOLD_DISTANCE_SHARE = wp.constant(scalar(COLLISION.hold_distance))
+DIRECTION_TOLERANCE = wp.constant(scalar(COLLISION.direction_tolerance))
+MAX_SEARCHES = wp.constant(COLLISION.max_searches)
+MAX_ITERATIONS = wp.constant(COLLISION.max_search_iterations)
 
 
 @wp.struct
 class Simplex:
-    """Up to four differences of two points; the shortest of their hull has these weights."""
+    """Up to four differences of two points, with the weights of the shortest point of their hull."""
 
     count: int
-    apart: mat43
+    difference: mat43
     first: mat43
     second: mat43
     first_corner: wp.vec4i
@@ -46,25 +40,25 @@ class Simplex:
 
 
 @wp.struct
-class Way:
-    """The normal, the points that are closest when the shapes are held apart along it, and how far they are without."""
+class SeparatingDirection:
+    """Normal, the points that are closest if the shapes are held apart along it, and the separation without that."""
 
     normal: vec3
-    apart: scalar
+    separation: scalar
     simplex: Simplex
 
 
 @wp.func
-def on_segment(p: vec3, q: vec3):
-    """Weights of two points, by which they make the point of their segment that is closest to the origin."""
+def segment_weights(p: vec3, q: vec3):
+    """Return the weights of two points that give the point of their segment closest to the origin."""
     d = q - p
-    t = wp.clamp(-wp.dot(p, d) / wp.max(wp.dot(d, d), LEAST), scalar(0.0), scalar(1.0))
+    t = wp.clamp(-wp.dot(p, d) / wp.max(wp.dot(d, d), MIN_LENGTH), scalar(0.0), scalar(1.0))
     return vec3(scalar(1.0) - t, t, scalar(0.0))
 
 
 @wp.func
-def on_triangle(p: vec3, q: vec3, r: vec3):
-    """The same of three points: within the triangle if the origin is above it, else on the nearest of its sides."""
+def triangle_weights(p: vec3, q: vec3, r: vec3):
+    """Return the weights of three points that give the point of their triangle closest to the origin."""
     normal = wp.cross(q - p, r - p)
     u = wp.dot(normal, wp.cross(q, r))
     v = wp.dot(normal, wp.cross(r, p))
@@ -72,179 +66,184 @@ def on_triangle(p: vec3, q: vec3, r: vec3):
     z = scalar(0.0)
     if u > z and v > z and w > z:
         return vec3(u, v, w) / (u + v + w)
-    best = on_segment(p, q)
-    least = wp.length_sq(best[0] * p + best[1] * q)
-    other = on_segment(q, r)
-    length = wp.length_sq(other[0] * q + other[1] * r)
-    if length < least:
-        least = length
-        best = vec3(z, other[0], other[1])
-    other = on_segment(r, p)
-    length = wp.length_sq(other[0] * r + other[1] * p)
-    if length < least:
-        best = vec3(other[1], z, other[0])
+    best = segment_weights(p, q)
+    shortest = wp.length_sq(best[0] * p + best[1] * q)
+    candidate = segment_weights(q, r)
+    length = wp.length_sq(candidate[0] * q + candidate[1] * r)
+    if length < shortest:
+        shortest = length
+        best = vec3(z, candidate[0], candidate[1])
+    candidate = segment_weights(r, p)
+    length = wp.length_sq(candidate[0] * r + candidate[1] * p)
+    if length < shortest:
+        best = vec3(candidate[1], z, candidate[0])
     return best
 
 
 @wp.func
-def weighted(s: Simplex):
-    """The simplex with the weights of its shortest difference, without the points that have none.
+def reduce_simplex(s: Simplex):
+    """Compute the weights of the shortest difference, and remove points without weight.
 
-    Of four points the last is new, and the shortest difference is on one of the sides that it belongs to.
+    Of four points the last is new, and the shortest difference lies on a face that contains it.
     """
     z = scalar(0.0)
-    one = scalar(1.0)
+    unit = scalar(1.0)
     if s.count == 1:
-        s.weight = vec4(one, z, z, z)
+        s.weight = vec4(unit, z, z, z)
     elif s.count == 2:
-        found = on_segment(s.apart[0], s.apart[1])
-        s.weight = vec4(found[0], found[1], z, z)
+        weights = segment_weights(s.difference[0], s.difference[1])
+        s.weight = vec4(weights[0], weights[1], z, z)
     elif s.count == 3:
-        found = on_triangle(s.apart[0], s.apart[1], s.apart[2])
-        s.weight = vec4(found[0], found[1], found[2], z)
+        weights = triangle_weights(s.difference[0], s.difference[1], s.difference[2])
+        s.weight = vec4(weights[0], weights[1], weights[2], z)
     else:
-        least = scalar(1.0e30)
-        left_out = wp.int32(0)
-        while left_out < 3:
-            i = (left_out + 1) % 3
-            j = (left_out + 2) % 3
-            found = on_triangle(s.apart[i], s.apart[j], s.apart[3])
-            length = wp.length_sq(found[0] * s.apart[i] + found[1] * s.apart[j] + found[2] * s.apart[3])
-            if length < least:
-                least = length
-                s.weight = vec4(z, z, z, found[2])
-                s.weight[i] = found[0]
-                s.weight[j] = found[1]
-            left_out += 1
-    kept = wp.int32(0)
+        min_length = scalar(1.0e30)
+        omitted = wp.int32(0)
+        while omitted < 3:
+            i = (omitted + 1) % 3
+            j = (omitted + 2) % 3
+            weights = triangle_weights(s.difference[i], s.difference[j], s.difference[3])
+            length = wp.length_sq(
+                weights[0] * s.difference[i] + weights[1] * s.difference[j] + weights[2] * s.difference[3]
+            )
+            if length < min_length:
+                min_length = length
+                s.weight = vec4(z, z, z, weights[2])
+                s.weight[i] = weights[0]
+                s.weight[j] = weights[1]
+            omitted += 1
+    remaining = wp.int32(0)
     s.shortest = vec3(z, z, z)
     k = wp.int32(0)
     while k < s.count:
         if s.weight[k] > z:
-            s.shortest = s.shortest + s.weight[k] * s.apart[k]
-            s.weight[kept] = s.weight[k]
-            s.apart[kept] = s.apart[k]
-            s.first[kept] = s.first[k]
-            s.second[kept] = s.second[k]
-            s.first_corner[kept] = s.first_corner[k]
-            s.second_corner[kept] = s.second_corner[k]
-            kept += 1
+            s.shortest = s.shortest + s.weight[k] * s.difference[k]
+            s.weight[remaining] = s.weight[k]
+            s.difference[remaining] = s.difference[k]
+            s.first[remaining] = s.first[k]
+            s.second[remaining] = s.second[k]
+            s.first_corner[remaining] = s.first_corner[k]
+            s.second_corner[remaining] = s.second_corner[k]
+            remaining += 1
         k += 1
-    s.count = kept
+    s.count = remaining
     return s
 
 
 @wp.func
-def is_known(s: Simplex, first: int, second: int):
-    """Whether a difference of two corners is one of the simplex."""
-    known = bool(False)
+def contains_difference(s: Simplex, first: int, second: int):
+    """Return True if the difference of two corners is part of the simplex."""
+    result = bool(False)
     for k in range(s.count):
         if first >= 0 and second >= 0 and s.first_corner[k] == first and s.second_corner[k] == second:
-            known = bool(True)
-    return known
+            result = bool(True)
+    return result
 
 
 @wp.func(inline=False)
-def shortest_difference(a: Solid, b: Solid, hulls: Hulls, shift: vec3, start: vec3, size: scalar):
-    """The simplex of the shortest difference of the two cores, the first shifted, which must be apart."""
+def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullTable, shift: vec3, start: vec3, size: scalar):
+    """Return the simplex of the shortest difference of two separate cores, the first of which is shifted."""
     s = Simplex()
     direction = start
-    going = wp.int32(TURNS)
-    while going > 0:
-        going -= 1
-        one = farthest(a, hulls, -direction)
-        other = farthest(b, hulls, direction)
-        a.began = wp.max(one.corner, 0)
-        b.began = wp.max(other.corner, 0)
-        apart = one.point + shift - other.point
+    iterations = wp.int32(MAX_ITERATIONS)
+    while iterations > 0:
+        iterations -= 1
+        first = support_point(a, hulls, -direction)
+        second = support_point(b, hulls, direction)
+        a.start_corner = wp.max(first.corner, 0)
+        b.start_corner = wp.max(second.corner, 0)
+        difference = first.point + shift - second.point
         length = wp.length(s.shortest)
         if s.count > 0:
-            gained = wp.dot(s.shortest, s.shortest - apart)
-            if gained <= CLOSE * size * length or is_known(s, one.corner, other.corner):
-                going = 0
-        if going > 0:
-            longer = s
-            longer.apart[s.count] = apart
-            longer.first[s.count] = one.point
-            longer.second[s.count] = other.point
-            longer.first_corner[s.count] = one.corner
-            longer.second_corner[s.count] = other.corner
-            longer.count = s.count + 1
-            longer = weighted(longer)
-            if s.count > 0 and wp.length(longer.shortest) >= length:
-                going = 0  # rounding
+            progress = wp.dot(s.shortest, s.shortest - difference)
+            if progress <= LENGTH_TOLERANCE * size * length or contains_difference(s, first.corner, second.corner):
+                iterations = 0
+        if iterations > 0:
+            extended = s
+            extended.difference[s.count] = difference
+            extended.first[s.count] = first.point
+            extended.second[s.count] = second.point
+            extended.first_corner[s.count] = first.corner
+            extended.second_corner[s.count] = second.corner
+            extended.count = s.count + 1
+            extended = reduce_simplex(extended)
+            if s.count > 0 and wp.length(extended.shortest) >= length:
+                iterations = 0  # rounding
             else:
-                s = longer
+                s = extended
                 direction = s.shortest
     return s
 
 
 @wp.func
-def best_face(s: Solid, a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3), best: vec3):
-    """The best of a normal and those of the faces of one of the shapes, told as they lead to the first."""
+def best_face_normal(
+    s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3), best: vec3
+):
+    """Return the normal of largest separation among a given one and those of the faces of one of the shapes."""
     sense = scalar(-1.0)
     if s.first_face == b.first_face:
         sense = scalar(1.0)
-    most = apart_along(a, b, hulls, best)
+    max_separation = separation_along(a, b, hulls, best)
     if s.kind == POLYTOPE:
-        for face in range(s.first_face, s.first_face + s.faces):
-            normal = sense * face_normal_of(s, normals, face)
-            along = apart_along(a, b, hulls, normal)
-            if along > most:
-                most = along
+        for face in range(s.first_face, s.first_face + s.num_faces):
+            normal = sense * world_face_normal(s, normals, face)
+            separation = separation_along(a, b, hulls, normal)
+            if separation > max_separation:
+                max_separation = separation
                 best = normal
     return best
 
 
 @wp.func
-def first_normal(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3)):
-    """The best of some normals to begin with: along the centres, or the axes or faces of either shape."""
+def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
+    """Return the best of some start normals: along the centers, and the axes and faces of either shape."""
     z = scalar(0.0)
     best = a.origin - b.origin
     length = wp.length(best)
-    if length > LEAST:
+    if length > MIN_LENGTH:
         best = best / length
     else:
         best = vec3(z, z, scalar(1.0))
-    most = apart_along(a, b, hulls, best)
-    if most < z:
+    max_separation = separation_along(a, b, hulls, best)
+    if max_separation < z:
         k = wp.int32(0)
         while k < 12:
-            axis = axis_of(a.turn, k % 3)
+            axis = column(a.rotation, k % 3)
             if k >= 6:
-                axis = axis_of(b.turn, k % 3)
+                axis = column(b.rotation, k % 3)
             if k % 6 >= 3:
                 axis = -axis
-            along = apart_along(a, b, hulls, axis)
-            if along > most:
-                most = along
+            separation = separation_along(a, b, hulls, axis)
+            if separation > max_separation:
+                max_separation = separation
                 best = axis
             k += 1
-        if most < z:
-            best = best_face(a, a, b, hulls, normals, best)
-            best = best_face(b, a, b, hulls, normals, best)
+        if max_separation < z:
+            best = best_face_normal(a, a, b, hulls, normals, best)
+            best = best_face_normal(b, a, b, hulls, normals, best)
     return best
 
 
 @wp.func
-def find_way(a: Solid, b: Solid, hulls: Hulls, normals: wp.array(dtype=vec3)):
-    way = Way()
-    way.normal = first_normal(a, b, hulls, normals)
-    way.apart = apart_along(a, b, hulls, way.normal)
-    size = a.bound + b.bound
-    held = HELD * wp.min(a.bound, b.bound)
-    going = wp.int32(SEARCHES)
-    while going > 0:
-        going -= 1
-        push = wp.max(scalar(0.0), held - way.apart - a.radius - b.radius)
-        way.simplex = shortest_difference(a, b, hulls, push * way.normal, way.normal, size)
-        found = wp.normalize(way.simplex.shortest)
-        if push == scalar(0.0) or wp.length(found - way.normal) < STAYS:
-            going = 0
-        along = apart_along(a, b, hulls, found)
-        if push > scalar(0.0) and along < way.apart:
-            going = 0  # rounding
+def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
+    """Find the normal of largest separation, or of least penetration."""
+    result = SeparatingDirection()
+    result.normal = initial_normal(a, b, hulls, normals)
+    result.separation = separation_along(a, b, hulls, result.normal)
+    size = a.bounding_radius + b.bounding_radius
+    hold_distance = HOLD_DISTANCE_SHARE * wp.min(a.bounding_radius, b.bounding_radius)
+    iterations = wp.int32(MAX_SEARCHES)
+    while iterations > 0:
+        iterations -= 1
+        push = wp.max(scalar(0.0), hold_distance - result.separation - a.radius - b.radius)
+        result.simplex = shortest_difference(a, b, hulls, push * result.normal, result.normal, size)
+        normal = wp.normalize(result.simplex.shortest)
+        if push == scalar(0.0) or wp.length(normal - result.normal) < DIRECTION_TOLERANCE:
+            iterations = 0
+        separation = separation_along(a, b, hulls, normal)
+        if push > scalar(0.0) and separation < result.separation:
+            iterations = 0  # rounding
         else:
-            way.normal = found
-            way.apart = along
-    return way
+            result.normal = normal
+            result.separation = separation
+    return result

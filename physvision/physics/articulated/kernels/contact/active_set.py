@@ -1,235 +1,238 @@
-"""What each contact does (open, stick or slide), how far that is from the truth, and sweeps that find it roughly.
+"""Modes of contacts (open, stick or slide): their verification and update, and projected Gauss–Seidel sweeps.
 
-All functions are about one island, the contacts from `start` to `end` in `member`.
+All functions work on one island, the blocks from `start` to `end` in `island_member`.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, pyramidal, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.vectors import zero3
-from physvision.physics.articulated.kernels.structs import OPEN, SLIDES, STICKS, TOUCHES, TURNS, ContactMemory
-
+from ..precision import pyramidal, scalar, vec3
+from ..spatial.vectors import zero3
+from ..structs import CONTACT, OPEN, SLIDE, STICK, TORSIONAL_ROLLING, Contact
 from .friction_pyramid import (
-    beyond,
-    judged_mode,
-    project,
+    max_diagonal,
+    next_pyramid_mode,
+    project_on_pyramid,
     projected_mode,
-    pyramid_equations,
-    rubbing_mode,
-    stiffest,
+    pyramid_residual,
+    pyramid_violation,
+    sliding_mode,
 )
-from .noncontact_constraints import (
-    begin_beside,
-    judge_beside,
-    sweep_beside,
-)
+from .noncontact_constraints import initialize_noncontact, sweep_noncontact, verify_noncontact
+from .settings import SOLVER
 
-# What `take_modes` tells.
+# Results of `update_modes`.
 CHANGED = wp.constant(0)
 SETTLED = wp.constant(1)
 LINEAR = wp.constant(2)
 
-EXACT = wp.constant(scalar(1.0e-11 if DOUBLE else 1.0e-4))  # residual of velocities, of the largest there is
-RELAXED = wp.constant(scalar(0.7))  # below one, or a foot that friction presses down is pushed and left in turn
-LEAST = wp.constant(scalar(1.0e-300 if DOUBLE else 1.0e-30))
+MODE_TOLERANCE = wp.constant(scalar(SOLVER.mode_tolerance))
+NORMAL_RELAXATION = wp.constant(scalar(SOLVER.normal_relaxation))
+MIN_SIZE = wp.constant(scalar(SOLVER.min_size))
 
 
 @wp.func
-def largest(a: vec3):
+def max_abs(a: vec3):
+    """Return the largest absolute value of a vector's entries."""
     return wp.max(wp.abs(a[0]), wp.max(wp.abs(a[1]), wp.abs(a[2])))
 
 
 @wp.func
-def find_slip(memory: ContactMemory, world: int, start: int, end: int):
-    """Slip = A λ + b."""
+def update_velocities(contact: Contact, world: int, start: int, end: int):
+    """Compute velocity = A λ + b of all blocks."""
     for m in range(start, end):
-        c = memory.member[world, m]
-        total = memory.drive[world, c]
+        c = contact.solver.island_member[world, m]
+        total = contact.blocks.free_velocity[world, c]
         for n in range(start, end):
-            k = memory.member[world, n]
-            total = total + memory.delassus[world, c, k] * memory.impulse[world, k]
-        memory.slip[world, c] = total
+            k = contact.solver.island_member[world, n]
+            total = total + contact.solver.delassus[world, c, k] * contact.solver.impulse[world, k]
+        contact.solver.velocity[world, c] = total
 
 
 @wp.func
-def sweep(memory: ContactMemory, world: int, start: int, end: int, share: scalar):
-    """One projected sweep over all contacts; notes the mode each was left in. How much velocities changed at most."""
+def gauss_seidel_sweep(contact: Contact, world: int, start: int, end: int, friction_scale: scalar):
+    """Run one projected Gauss–Seidel sweep and store the resulting modes; returns the largest velocity change."""
     change = scalar(0.0)
     for m in range(start, end):
-        c = memory.member[world, m]
-        bound = share * memory.friction[world, c]
-        own = memory.delassus[world, c, c]
-        was = memory.impulse[world, c]
-        slip = memory.drive[world, c]
+        c = contact.solver.island_member[world, m]
+        bound = friction_scale * contact.blocks.friction[world, c]
+        own = contact.solver.delassus[world, c, c]
+        previous = contact.solver.impulse[world, c]
+        velocity = contact.blocks.free_velocity[world, c]
         for n in range(start, end):
-            k = memory.member[world, n]
-            slip = slip + memory.delassus[world, c, k] * memory.impulse[world, k]
-        if memory.law[world, c] != TOUCHES:
-            change = wp.max(change, sweep_beside(memory, world, c, share, slip))
+            k = contact.solver.island_member[world, n]
+            velocity = velocity + contact.solver.delassus[world, c, k] * contact.solver.impulse[world, k]
+        if contact.blocks.law[world, c] != CONTACT:
+            change = wp.max(change, sweep_noncontact(contact, world, c, friction_scale, velocity))
             continue
-        normal = wp.max(scalar(0.0), was[0] - RELAXED * slip[0] / own[0, 0])
-        slip = slip + (normal - was[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
-        stiff = wp.max(own[1, 1] + own[2, 2], LEAST)  # nothing where there is no tangent
-        first = was[1] - slip[1] / stiff
-        second = was[2] - slip[2] / stiff
+        normal = wp.max(scalar(0.0), previous[0] - NORMAL_RELAXATION * velocity[0] / own[0, 0])
+        velocity = velocity + (normal - previous[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
+        stiffness = wp.max(own[1, 1] + own[2, 2], MIN_SIZE)  # for contacts without tangents
+        first = previous[1] - velocity[1] / stiffness
+        second = previous[2] - velocity[2] / stiffness
         length = wp.sqrt(first * first + second * second)
         bound = bound * normal
-        mode = wp.int32(STICKS)
-        found = vec3(normal, first, second)
+        mode = wp.int32(STICK)
+        projected = vec3(normal, first, second)
         if wp.static(pyramidal):
             mode = projected_mode(normal, first, second, bound)
-            found = project(normal, first, second, bound)
+            projected = project_on_pyramid(normal, first, second, bound)
         else:
             if length > bound or bound <= scalar(0.0):
-                mode = SLIDES
-                factor_to_cone = bound / wp.max(length, LEAST)
-                found = vec3(normal, first * factor_to_cone, second * factor_to_cone)
+                mode = SLIDE
+                factor_to_cone = bound / wp.max(length, MIN_SIZE)
+                projected = vec3(normal, first * factor_to_cone, second * factor_to_cone)
             if normal <= scalar(0.0):
                 mode = OPEN
-        change = wp.max(change, wp.max(own[0, 0], stiff) * largest(found - was))
-        memory.impulse[world, c] = found
-        memory.mode[world, c] = mode
+        change = wp.max(change, wp.max(own[0, 0], stiffness) * max_abs(projected - previous))
+        contact.solver.impulse[world, c] = projected
+        contact.solver.mode[world, c] = mode
     return change
 
 
 @wp.func
-def projected(memory: ContactMemory, world: int, c: int):
-    """Direction (second and third number) and length (first) of A_nn λ_t − u_t, along which a contact rubs."""
-    weight = memory.delassus[world, c, c][0, 0]
-    y = weight * memory.impulse[world, c] - memory.slip[world, c]
-    length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), LEAST)
+def friction_direction(contact: Contact, world: int, c: int):
+    """Return length (first) and direction of A_nn λ_t − u_t, along which a contact slides."""
+    weight = contact.solver.delassus[world, c, c][0, 0]
+    y = weight * contact.solver.impulse[world, c] - contact.solver.velocity[world, c]
+    length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), MIN_SIZE)
     return vec3(length, y[1] / length, y[2] / length)
 
 
 @wp.func
-def closed_mode(friction: scalar):
-    """The mode that a contact is taken to have when it closes."""
-    mode = wp.int32(STICKS)
+def contact_mode(friction: scalar):
+    """Return the mode in which a contact closes."""
+    mode = wp.int32(STICK)
     if friction <= scalar(0.0):
-        mode = SLIDES
+        mode = SLIDE
         if wp.static(pyramidal):
-            mode = rubbing_mode(friction, friction)
+            mode = sliding_mode(friction, friction)
     return mode
 
 
 @wp.func
-def judge(memory: ContactMemory, world: int, start: int, end: int, share: scalar, tolerance: scalar):
-    """How far the contacts are from what their modes ask for, as a velocity; notes the modes to try next."""
+def verify_modes(contact: Contact, world: int, start: int, end: int, friction_scale: scalar, tolerance: scalar):
+    """Return the largest violation of the modes, as a velocity, and store the modes to try next."""
     worst = scalar(0.0)
     for m in range(start, end):
-        c = memory.member[world, m]
-        if memory.law[world, c] != TOUCHES:
-            beside = judge_beside(memory, world, c, share, tolerance)
-            memory.wrong[world, c] = beside
-            if not (beside <= worst):
-                worst = beside
+        c = contact.solver.island_member[world, m]
+        if contact.blocks.law[world, c] != CONTACT:
+            block_violation = verify_noncontact(contact, world, c, friction_scale, tolerance)
+            contact.solver.mode_violation[world, c] = block_violation
+            if not (block_violation <= worst):
+                worst = block_violation
             continue
-        friction = share * memory.friction[world, c]
-        weight = memory.delassus[world, c, c][0, 0]
-        mode = memory.mode[world, c]
-        impulse = memory.impulse[world, c]
-        slip = memory.slip[world, c]
-        wrong = scalar(0.0)
-        off = scalar(0.0)
-        other = mode
+        friction = friction_scale * contact.blocks.friction[world, c]
+        weight = contact.solver.delassus[world, c, c][0, 0]
+        mode = contact.solver.mode[world, c]
+        impulse = contact.solver.impulse[world, c]
+        velocity = contact.solver.velocity[world, c]
+        violation = scalar(0.0)
+        residual = scalar(0.0)
+        next_mode = mode
         if mode == OPEN:
-            wrong = -slip[0]
-            other = closed_mode(friction)
+            violation = -velocity[0]
+            next_mode = contact_mode(friction)
         else:
             if wp.static(pyramidal):
-                weight = stiffest(memory.delassus[world, c, c])
-                off = largest(pyramid_equations(mode, weight, friction, impulse, slip))
-                wrong = wp.max(
-                    beyond(mode, 1, weight, friction, impulse, slip), beyond(mode, 2, weight, friction, impulse, slip)
+                weight = max_diagonal(contact.solver.delassus[world, c, c])
+                residual = max_abs(pyramid_residual(mode, weight, friction, impulse, velocity))
+                violation = wp.max(
+                    pyramid_violation(mode, 1, weight, friction, impulse, velocity),
+                    pyramid_violation(mode, 2, weight, friction, impulse, velocity),
                 )
-                other = judged_mode(mode, weight, friction, impulse, slip, tolerance)
+                next_mode = next_pyramid_mode(mode, weight, friction, impulse, velocity, tolerance)
             else:
-                # Sliding friction lies on the cone, sticking friction within it.
-                along = projected(memory, world, c)
+                # Sliding friction lies on the cone, sticking friction inside.
+                along = friction_direction(contact, world, c)
                 bound = weight * friction * impulse[0]
-                if mode == STICKS:
-                    off = largest(slip)
-                    wrong = along[0] - bound
-                    other = SLIDES
+                if mode == STICK:
+                    residual = max_abs(velocity)
+                    violation = along[0] - bound
+                    next_mode = SLIDE
                 else:
-                    rubbing = weight * impulse - bound * along
-                    off = wp.max(wp.abs(slip[0]), wp.max(wp.abs(rubbing[1]), wp.abs(rubbing[2])))
+                    sliding_residual = weight * impulse - bound * along
+                    residual = wp.max(
+                        wp.abs(velocity[0]), wp.max(wp.abs(sliding_residual[1]), wp.abs(sliding_residual[2]))
+                    )
                     if friction > scalar(0.0):
-                        wrong = bound - along[0]
-                    other = STICKS
+                        violation = bound - along[0]
+                    next_mode = STICK
             if impulse[0] < scalar(0.0):
-                wrong = -weight * impulse[0]
-                other = OPEN
-        memory.next_mode[world, c] = mode
-        memory.wrong[world, c] = wrong
-        if wrong > tolerance:
-            memory.next_mode[world, c] = other
-        # Not a number is larger than any.
-        if not (wp.max(wrong, off) <= worst):
-            worst = wp.max(wrong, off)
+                violation = -weight * impulse[0]
+                next_mode = OPEN
+        contact.solver.next_mode[world, c] = mode
+        contact.solver.mode_violation[world, c] = violation
+        if violation > tolerance:
+            contact.solver.next_mode[world, c] = next_mode
+        # NaN counts as larger.
+        if not (wp.max(violation, residual) <= worst):
+            worst = wp.max(violation, residual)
     return worst
 
 
 @wp.func
-def take_modes(memory: ContactMemory, world: int, start: int, end: int, following: bool, alone: bool):
-    """Take the modes that `judge` noted, or only that of the contact that is farthest off, where it goes `alone`.
+def update_modes(contact: Contact, world: int, start: int, end: int, is_homotopy: bool, alone: bool):
+    """Adopt the modes that `verify_modes` stored, or only that with the largest violation if `alone`.
 
-    What closes while a solution is followed slides at first: it has slipped and bears nothing yet. Taken to stick it
-    may pull, open again, and so for ever. Tells whether any changed, and if none did, whether the equations are linear,
-    and so are the same as before.
+    A contact that closes during a homotopy slides at first, since it has slipped and bears nothing yet: in sticking
+    mode it may pull, open again, and so on forever. Returns CHANGED, SETTLED, or LINEAR if the equations are linear and
+    unchanged.
     """
-    farthest = wp.int32(-1)
+    worst = wp.int32(-1)
     if alone:
         for m in range(start, end):
-            c = memory.member[world, m]
-            if memory.next_mode[world, c] != memory.mode[world, c]:
-                if farthest < 0 or memory.wrong[world, c] > memory.wrong[world, wp.max(farthest, 0)]:
-                    farthest = c
+            c = contact.solver.island_member[world, m]
+            if contact.solver.next_mode[world, c] != contact.solver.mode[world, c]:
+                if (
+                    worst < 0
+                    or contact.solver.mode_violation[world, c] > contact.solver.mode_violation[world, wp.max(worst, 0)]
+                ):
+                    worst = c
     changed = wp.int32(0)
-    sliding = wp.int32(0)
+    is_nonlinear = wp.int32(0)
     for m in range(start, end):
-        c = memory.member[world, m]
-        mode = memory.mode[world, c]
-        if memory.next_mode[world, c] != mode and (not alone or c == farthest):
-            closes = mode == OPEN and memory.law[world, c] == TOUCHES
-            mode = memory.next_mode[world, c]
-            if following and closes:
-                mode = SLIDES
+        c = contact.solver.island_member[world, m]
+        mode = contact.solver.mode[world, c]
+        if contact.solver.next_mode[world, c] != mode and (not alone or c == worst):
+            closes = mode == OPEN and contact.blocks.law[world, c] == CONTACT
+            mode = contact.solver.next_mode[world, c]
+            if is_homotopy and closes:
+                mode = SLIDE
                 if wp.static(pyramidal):
-                    mode = rubbing_mode(-memory.slip[world, c][1], -memory.slip[world, c][2])
-            memory.mode[world, c] = mode
+                    mode = sliding_mode(-contact.solver.velocity[world, c][1], -contact.solver.velocity[world, c][2])
+            contact.solver.mode[world, c] = mode
             changed = 1
         if wp.static(not pyramidal):
-            if mode == SLIDES and memory.friction[world, c] > scalar(0.0):
-                sliding = 1
-        if memory.law[world, c] == TURNS and mode > STICKS:
-            sliding = 1
-    found = wp.int32(LINEAR)
-    if sliding != 0:
-        found = SETTLED
+            if mode == SLIDE and contact.blocks.friction[world, c] > scalar(0.0):
+                is_nonlinear = 1
+        if contact.blocks.law[world, c] == TORSIONAL_ROLLING and mode > STICK:
+            is_nonlinear = 1
+    result = wp.int32(LINEAR)
+    if is_nonlinear != 0:
+        result = SETTLED
     if changed != 0:
-        found = CHANGED
-    return found
+        result = CHANGED
+    return result
 
 
 @wp.func
-def keep(memory: ContactMemory, world: int, start: int, end: int):
-    """Note the present impulse and modes as the best."""
+def accept(contact: Contact, world: int, start: int, end: int):
+    """Store the present impulses and modes as the best."""
     for m in range(start, end):
-        c = memory.member[world, m]
-        memory.best_impulse[world, c] = memory.impulse[world, c]
-        memory.best_mode[world, c] = memory.mode[world, c]
+        c = contact.solver.island_member[world, m]
+        contact.solver.best_impulse[world, c] = contact.solver.impulse[world, c]
+        contact.solver.best_mode[world, c] = contact.solver.mode[world, c]
 
 
 @wp.func
-def guess(memory: ContactMemory, world: int, start: int, end: int, share: scalar):
-    """No impulse, and closed what would approach."""
+def initialize_modes(contact: Contact, world: int, start: int, end: int, friction_scale: scalar):
+    """Set the impulses to zero, and close the contacts that approach."""
     for m in range(start, end):
-        c = memory.member[world, m]
-        memory.impulse[world, c] = zero3()
-        memory.slip[world, c] = memory.drive[world, c]
-        memory.mode[world, c] = OPEN
-        if memory.law[world, c] != TOUCHES:
-            begin_beside(memory, world, c)
-        elif memory.drive[world, c][0] < scalar(0.0):
-            memory.mode[world, c] = closed_mode(share * memory.friction[world, c])
+        c = contact.solver.island_member[world, m]
+        contact.solver.impulse[world, c] = zero3()
+        contact.solver.velocity[world, c] = contact.blocks.free_velocity[world, c]
+        contact.solver.mode[world, c] = OPEN
+        if contact.blocks.law[world, c] != CONTACT:
+            initialize_noncontact(contact, world, c)
+        elif contact.blocks.free_velocity[world, c][0] < scalar(0.0):
+            contact.solver.mode[world, c] = contact_mode(friction_scale * contact.blocks.friction[world, c])

@@ -1,15 +1,16 @@
-"""Forces of contacts that follow a reference acceleration, as `contact.compliant` has them, and their adjoint.
+"""Forces of MuJoCo's convex contact, which pull contacts towards a reference acceleration, and their adjoint.
 
-A contact overlaps by −g, moves at u and accelerates by α = J a. The edges of its pyramid e = (1, ±μ, 0), (1, 0, ±μ)
-lag behind their reference by e · s, with
+A contact has the penetration −g, the velocity u and the acceleration α = J a. The edges of its pyramid e = (1, ±μ, 0),
+(1, 0, ±μ) lag behind their reference by e · s, with
 
-    s = −b u − α − (k d g, 0, 0),    F = D Σ max(0, e · s) e,    1/D = 2 μ² (1 + μ²) m (1 − d)/d,
+    s = −b u − α − (k d g, 0, 0),    F = D Σ max(0, e · s) e,    1/D = 2 μ² (1 + μ²) m (1 − d)/d;
 
-of a contact without friction there is one edge n, and 1/D = m (1 − d)/d; m is what a force of 1 N gives both bodies.
-With x = −g/width, d = least + y (most − least), y = 2 x² up to ½, 1 − 2 (1 − x)² up to 1, and 1 beyond. Of each
-candidate `reference` holds k, b and the width, and `shares` the least and the largest d, and m.
+a contact without friction has one edge n, and 1/D = m (1 − d)/d; m is the acceleration of both bodies by a force of 1
+N. With x = −g/width, the impedance is d = smallest + y (largest − smallest), y = 2 x² up to ½, 1 − 2 (1 − x)² up to 1,
+and 1 beyond. For each candidate `reference` holds k, b and the width, and `impedance` the smallest and the largest d,
+and m.
 
-For weights w, with K = D Σ e eᵀ over the edges that push, so that F = K s, w · F has the derivatives
+For weights w, with K = D Σ e eᵀ over the edges that push, so that F = K s, the derivatives of w · F are
 
     ᾱ = −K w,    ū = −b K w,    ḡ = −k (d + g d′) (K w)_n + w · F d′/(d (1 − d)),
     μ̄ = D Σ ±((e · w) s_i + (e · s) w_i) − w · F (2/μ + 2 μ/(1 + μ²)).
@@ -17,15 +18,15 @@ For weights w, with K = D Σ e eᵀ over the edges that push, so that F = K s, w
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import mat33, scalar, vec3, vec4
+from ..precision import mat33, scalar, vec3, vec4
 
 ONE = wp.constant(scalar(1.0))
 
 
 @wp.func
-def share_of(reference: vec3, shares: vec3, gap: scalar):
-    """The share d at a gap, and its derivative."""
-    x = -gap / reference[2]
+def impedance(reference: vec3, impedances: vec3, separation: scalar):
+    """Return the impedance d at a separation, and its derivative."""
+    x = -separation / reference[2]
     y = ONE
     slope = scalar(0.0)
     if x <= scalar(0.5):
@@ -34,74 +35,74 @@ def share_of(reference: vec3, shares: vec3, gap: scalar):
     elif x < ONE:
         y = ONE - scalar(2.0) * (ONE - x) * (ONE - x)
         slope = scalar(4.0) * (ONE - x)
-    more = shares[1] - shares[0]
-    return shares[0] + y * more, -slope * more / reference[2]
+    range = impedances[1] - impedances[0]
+    return impedances[0] + y * range, -slope * range / reference[2]
 
 
 @wp.func
-def hardness(share: scalar, mobility: scalar, friction: scalar):
-    """D, of each edge."""
-    yielding = mobility * (ONE - share) / share
+def edge_stiffness(ratio: scalar, mobility: scalar, friction: scalar):
+    """Return the stiffness D of every edge."""
+    compliance = mobility * (ONE - ratio) / ratio
     if friction > scalar(0.0):
-        yielding *= scalar(2.0) * friction * friction * (ONE + friction * friction)
-    return ONE / yielding
+        compliance *= scalar(2.0) * friction * friction * (ONE + friction * friction)
+    return ONE / compliance
 
 
 @wp.func
-def along_edges(friction: scalar, x: vec3):
-    """X · e of the edges with +μ and −μ along the first tangent, and along the second."""
+def edge_components(friction: scalar, x: vec3):
+    """Return x · e of the edges with +μ and −μ along the first tangent, and along the second."""
     first = friction * x[1]
     second = friction * x[2]
     return vec4(x[0] + first, x[0] - first, x[0] + second, x[0] - second)
 
 
 @wp.func
-def pushing(friction: scalar, lag: vec3):
-    """Which edges push: a bit each, the first alone of a contact without friction."""
+def active_edges(friction: scalar, lag: vec3):
+    """Return which edges push, one bit each; only the first for a contact without friction."""
     z = scalar(0.0)
-    edges = along_edges(friction, lag)
-    found = wp.int32(0)
+    edges = edge_components(friction, lag)
+    bits = wp.int32(0)
     if edges[0] > z:
-        found += 1
+        bits += 1
     if friction > z:
         if edges[1] > z:
-            found += 2
+            bits += 2
         if edges[2] > z:
-            found += 4
+            bits += 4
         if edges[3] > z:
-            found += 8
-    return found
+            bits += 8
+    return bits
 
 
 @wp.func
-def over_edges(edges: vec4, pushes: int):
-    """The numbers of the edges that push, zero of the others."""
+def masked_edges(edges: vec4, bits: int):
+    """Return the numbers of the edges that push, zero for the others."""
     z = scalar(0.0)
     return vec4(
-        wp.where(pushes & 1, edges[0], z),
-        wp.where(pushes & 2, edges[1], z),
-        wp.where(pushes & 4, edges[2], z),
-        wp.where(pushes & 8, edges[3], z),
+        wp.where(bits & 1, edges[0], z),
+        wp.where(bits & 2, edges[1], z),
+        wp.where(bits & 4, edges[2], z),
+        wp.where(bits & 8, edges[3], z),
     )
 
 
 @wp.func
-def times_stiffness(hard: scalar, friction: scalar, pushes: int, x: vec3):
-    """K x."""
-    edges = over_edges(along_edges(friction, x), pushes)
+def stiffness_product(stiffness: scalar, friction: scalar, bits: int, x: vec3):
+    """Return K x for the edges that push."""
+    edges = masked_edges(edge_components(friction, x), bits)
     total = edges[0] + edges[1] + edges[2] + edges[3]
-    return hard * vec3(total, friction * (edges[0] - edges[1]), friction * (edges[2] - edges[3]))
+    return stiffness * vec3(total, friction * (edges[0] - edges[1]), friction * (edges[2] - edges[3]))
 
 
 @wp.func
-def stiffness_of(hard: scalar, friction: scalar, pushes: int):
-    """K."""
-    on = over_edges(vec4(ONE, ONE, ONE, ONE), pushes)
+def stiffness_matrix(stiffness: scalar, friction: scalar, bits: int):
+    """Return K for the edges that push."""
+    on = masked_edges(vec4(ONE, ONE, ONE, ONE), bits)
     z = scalar(0.0)
     first = friction * (on[0] - on[1])
     second = friction * (on[2] - on[3])
     square = friction * friction
-    return hard * mat33(
+    return stiffness * mat33(
         on[0] + on[1] + on[2] + on[3], first, second,
         first, square * (on[0] + on[1]), z,
         second, z, square * (on[2] + on[3]),
@@ -109,21 +110,21 @@ def stiffness_of(hard: scalar, friction: scalar, pushes: int):
 
 
 @wp.func
-def gap_backward(reference: vec3, shares: vec3, gap: scalar, held: scalar, work_done: scalar):
-    """ḡ, of `held` = (K w)_n and `work_done` = w · F."""
-    share, slope = share_of(reference, shares, gap)
-    return -reference[0] * (share + gap * slope) * held + work_done * slope / (share * (ONE - share))
+def separation_gradient(reference: vec3, impedances: vec3, separation: scalar, normal_product: scalar, power: scalar):
+    """Return ḡ from `normal_product` = (K w)_n and `power` = w · F."""
+    ratio, slope = impedance(reference, impedances, separation)
+    return -reference[0] * (ratio + separation * slope) * normal_product + power * slope / (ratio * (ONE - ratio))
 
 
 @wp.func
-def friction_backward(hard: scalar, friction: scalar, pushes: int, lag: vec3, weight: vec3, work_done: scalar):
-    """μ̄."""
+def friction_gradient(stiffness: scalar, friction: scalar, bits: int, lag: vec3, weight: vec3, power: scalar):
+    """Return μ̄ from the power w · F."""
     bar = scalar(0.0)
     if friction > scalar(0.0):
-        lags = over_edges(along_edges(friction, lag), pushes)
-        weights = over_edges(along_edges(friction, weight), pushes)
+        lags = masked_edges(edge_components(friction, lag), bits)
+        weights = masked_edges(edge_components(friction, weight), bits)
         bar = (lags[0] - lags[1]) * weight[1] + (lags[2] - lags[3]) * weight[2]
         bar += (weights[0] - weights[1]) * lag[1] + (weights[2] - weights[3]) * lag[2]
         square = friction * friction
-        bar = hard * bar - work_done * (scalar(2.0) / friction + scalar(2.0) * friction / (ONE + square))
+        bar = stiffness * bar - power * (scalar(2.0) / friction + scalar(2.0) * friction / (ONE + square))
     return bar

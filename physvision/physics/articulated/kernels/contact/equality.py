@@ -1,136 +1,123 @@
-"""Ties between bodies: two points that stay together, and two frames that stay turned alike.
+"""Equality constraints between bodies: two points that coincide (connect), and two frames that coincide (weld).
 
-The bodies carry a frame each, (p_a, A) and (p_b, B) in the world, told as shapes that touch nothing. A tie is one block
-of three rows along the world's axes, a weld two:
+Each body carries a frame, (p_a, A) and (p_b, B) in the world, given as shapes that touch nothing. A connect is one
+block of three rows along the world axes, a weld two:
 
-    u = Y_a(p_a) − Y_b(p_b),   off by p_a − p_b;        u = ω_a − ω_b,   off by e(A Bᵀ),
+    u = Y_a(p_a) − Y_b(p_b),   error p_a − p_b;        u = ω_a − ω_b,   error e(A Bᵀ),
 
-e being half the difference of a matrix and its transpose, as a vector. All rows stick, in flights and in impacts; in
-flights κ/h of what they are off is added to u, as of an overlap.
+with half the difference e of a matrix and its transpose, as a vector. All rows stick, in flights and in impacts; in
+flights κ/h times the error is added to u, as for a penetration.
 
 For a force F along the rows, F · Y_a(p_a) changes with p_a by δp · (F × ω_a), and with the joints that carry a as a
-contact's velocity does (`touching_backward`). With R = A Bᵀ and turns φ of the frames δR = [φ_a] R − R [φ_b], so for an
-adjoint g of e the turns take w([g] Rᵀ)/2 and −w(Rᵀ [g])/2, w(M) being the vector of M − Mᵀ.
+contact velocity does (`narrow_phase_adjoint`). With R = A Bᵀ and rotations φ of the frames δR = [φ_a] R − R [φ_b], so
+for an adjoint g of e the rotations take w([g] Rᵀ)/2 and −w(Rᵀ [g])/2, w(M) being the vector of M − Mᵀ.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.narrow_phase import shift_axis, turn_axis
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import (
-    add_shape,
-    carriers_backward,
-    turned_forces,
-)
-from physvision.physics.articulated.kernels.precision import mat33, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.vectors import either, skew, zero3
-from physvision.physics.articulated.kernels.structs import (
-    TIES,
-    ContactGradients,
-    ContactMemory,
-    Contacts,
-    Gradients,
-    Tree,
-    Workspace,
-)
+from ..collision.contact_power_adjoint import ancestor_power_backward, force_moments
+from ..collision.narrow_phase import rotation_axis, translation_axis
+from ..collision.narrow_phase_adjoint import add_shape_gradient
+from ..precision import mat33, scalar, vec3
+from ..spatial.vectors import select_vec3, skew, zero3
+from ..structs import EQUALITY, Contact, ContactGradients, Gradients, Model, Tree, Workspace
 
 
 @wp.func
-def difference_vector(m: mat33):
-    """The vector of m − mᵀ."""
+def axial_vector(m: mat33):
+    """Return the axial vector of m − mᵀ."""
     return vec3(m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1])
 
 
 @wp.func
-def frames_turn(contacts: Contacts, memory: ContactMemory, world: int, t: int):
-    """R = A Bᵀ."""
-    first = memory.shape_turn[world, contacts.tie_first[t]]
-    return first * wp.transpose(memory.shape_turn[world, contacts.tie_second[t]])
+def relative_rotation(model: Model, contact: Contact, world: int, t: int):
+    """Return R = A Bᵀ of equality constraint t."""
+    first = contact.detection.shape_rotation[world, model.equalities.first[t]]
+    return first * wp.transpose(contact.detection.shape_rotation[world, model.equalities.second[t]])
 
 
 @wp.func
-def tie_off(contacts: Contacts, memory: ContactMemory, world: int, t: int, part: int):
-    """How far points or frames are off."""
-    found = memory.shape_origin[world, contacts.tie_first[t]] - memory.shape_origin[world, contacts.tie_second[t]]
+def equality_error(model: Model, contact: Contact, world: int, t: int, part: int):
+    """Return the position error (part 0) or orientation error (part 1) of equality constraint t."""
+    error = (
+        contact.detection.shape_origin[world, model.equalities.first[t]]
+        - contact.detection.shape_origin[world, model.equalities.second[t]]
+    )
     if part == 1:
-        found = scalar(0.5) * difference_vector(frames_turn(contacts, memory, world, t))
-    return found
+        error = scalar(0.5) * axial_vector(relative_rotation(model, contact, world, t))
+    return error
 
 
 @wp.func
-def write_tie_jacobian(tree: Tree, contacts: Contacts, memory: ContactMemory, world: int, slot: int, t: int, part: int):
-    """Of block `slot`: the links that carry either frame, outermost first, and what their velocities give its rows."""
-    first = contacts.tie_first[t]
-    second = contacts.tie_second[t]
-    one = contacts.shape_link[first]
-    other = contacts.shape_link[second]
+def write_equality_jacobian(tree: Tree, model: Model, contact: Contact, world: int, slot: int, t: int, part: int):
+    """Write the Jacobian of block `slot`: the links that carry either frame, outermost first."""
+    first = model.equalities.first[t]
+    second = model.equalities.second[t]
+    first_link = model.shapes.link[first]
+    second_link = model.shapes.link[second]
     length = wp.int32(0)
-    while one >= 0 or other >= 0:
-        i = wp.max(one, other)
-        mine = scalar(0.0)
-        theirs = scalar(0.0)
-        if one == i:
-            mine = scalar(1.0)
-            one = tree.parent[i]
-        if other == i:
-            theirs = scalar(1.0)
-            other = tree.parent[i]
-        origin = memory.world_origin[world, i]
-        arm = mine * (memory.shape_origin[world, first] - origin)
-        arm = arm - theirs * (memory.shape_origin[world, second] - origin)
+    while first_link >= 0 or second_link >= 0:
+        i = wp.max(first_link, second_link)
+        is_first = scalar(0.0)
+        is_second = scalar(0.0)
+        if first_link == i:
+            is_first = scalar(1.0)
+            first_link = tree.parent[i]
+        if second_link == i:
+            is_second = scalar(1.0)
+            second_link = tree.parent[i]
+        origin = contact.detection.link_origin[world, i]
+        arm = is_first * (contact.detection.shape_origin[world, first] - origin)
+        arm = arm - is_second * (contact.detection.shape_origin[world, second] - origin)
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            axis = turn_axis(tree, memory, world, i, d)
-            along = (mine - theirs) * axis
+            axis = rotation_axis(tree, contact, world, i, d)
+            along = (is_first - is_second) * axis
             if part == 0:
-                along = (mine - theirs) * shift_axis(tree, memory, world, i, d) + wp.cross(axis, arm)
-            memory.jacobian[world, slot, d] = along
-        memory.path[world, slot, length] = i
+                along = (is_first - is_second) * translation_axis(tree, contact, world, i, d) + wp.cross(axis, arm)
+            contact.blocks.jacobian[world, slot, d] = along
+        contact.blocks.path[world, slot, length] = i
         length += 1
-    memory.path_length[world, slot] = length
+    contact.blocks.path_length[world, slot] = length
 
 
 @wp.func
-def list_ties(
-    tree: Tree,
-    work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
-    world: int,
-    row: int,
-    flying: int,
-    taken_back: scalar,
+def add_equality_blocks(
+    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, is_flight: int, recovery: scalar
 ):
-    """Add all ties to the list of blocks."""
-    for t in range(contacts.ties):
-        for part in range(1 + contacts.tie_turns[t]):
-            slot = memory.count[world, row]
-            memory.count[world, row] = slot + 1
-            if slot < contacts.capacity:
-                write_tie_jacobian(tree, contacts, memory, world, slot, t, part)
+    """Add the blocks of all equality constraints."""
+    for t in range(model.equalities.count):
+        for part in range(1 + model.equalities.is_weld[t]):
+            slot = contact.events.count[world, row]
+            contact.events.count[world, row] = slot + 1
+            if slot < model.max_blocks:
+                write_equality_jacobian(tree, model, contact, world, slot, t, part)
                 velocity = zero3()
-                for k in range(memory.path_length[world, slot]):
-                    i = memory.path[world, slot, k]
+                for k in range(contact.blocks.path_length[world, slot]):
+                    i = contact.blocks.path[world, slot, k]
                     for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                        velocity = velocity + work.v[world, row, d] * memory.jacobian[world, slot, d]
+                        velocity = velocity + work.v[world, row, d] * contact.blocks.jacobian[world, slot, d]
                 bias = zero3()
-                if flying != 0:
-                    bias = (taken_back / memory.left[world, 0]) * tie_off(contacts, memory, world, t, part)
-                memory.pair[world, slot] = contacts.candidates + contacts.transmissions + 2 * t + part
-                memory.law[world, slot] = TIES
-                memory.friction[world, slot] = scalar(0.0)
-                memory.restitution[world, slot] = scalar(0.0)
-                memory.before[world, slot] = velocity
-                memory.bias[world, slot] = bias
-                memory.yielding[world, slot] = scalar(0.0)
+                if is_flight != 0:
+                    bias = (recovery / contact.events.remaining_time[world, 0]) * equality_error(
+                        model, contact, world, t, part
+                    )
+                contact.blocks.pair[world, slot] = model.candidates + model.transmissions.count + 2 * t + part
+                contact.blocks.law[world, slot] = EQUALITY
+                contact.blocks.friction[world, slot] = scalar(0.0)
+                contact.blocks.restitution[world, slot] = scalar(0.0)
+                contact.blocks.initial_velocity[world, slot] = velocity
+                contact.blocks.velocity_bias[world, slot] = bias
+                contact.blocks.compliance[world, slot] = scalar(0.0)
 
 
 @wp.func(inline=True)
-def tie_backward(
+def equality_backward(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     row: int,
     pair: int,
@@ -138,29 +125,42 @@ def tie_backward(
     virtual: int,
     before: int,
     along: mat33,
-    off_bar: vec3,
+    error_bar: vec3,
 ):
-    """q_bar[row] and the gradients += the derivative of Σ along · u, and of off_bar times what the block is off."""
-    number = pair - contacts.candidates - contacts.transmissions
+    """Add the derivative of Σ along · u + error_bar · (error of the block) to q_bar[row] and the gradients."""
+    number = pair - model.candidates - model.transmissions.count
     t = number / 2
     moments = scalar(number % 2)
-    turn = frames_turn(contacts, memory, world, t)
-    first_twist = (scalar(0.5) * moments) * difference_vector(skew(off_bar) * wp.transpose(turn))
-    second_twist = (scalar(-0.5) * moments) * difference_vector(wp.transpose(turn) * skew(off_bar))
+    rotation = relative_rotation(model, contact, world, t)
+    first_rotation_bar = (scalar(0.5) * moments) * axial_vector(skew(error_bar) * wp.transpose(rotation))
+    second_rotation_bar = (scalar(-0.5) * moments) * axial_vector(wp.transpose(rotation) * skew(error_bar))
     for side in range(2):
-        shape = contacts.tie_first[t]
+        shape = model.equalities.first[t]
         sign = scalar(1 - 2 * side)
         if side == 1:
-            shape = contacts.tie_second[t]
-        link = contacts.shape_link[shape]
-        place = memory.shape_origin[world, shape]
+            shape = model.equalities.second[t]
+        link = model.shapes.link[shape]
+        point = contact.detection.shape_origin[world, shape]
         forces = sign * along
-        total = turned_forces(tree, work, memory, world, link, place, after, virtual, before, forces, moments)
-        pull = vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - moments)) * off_bar
-        twist = either(side, first_twist, second_twist)
-        carriers_backward(
-            tree, work, gradients, memory, world, row, link, after, virtual, before, place, forces, moments, place,
-            pull, twist,
+        total = force_moments(tree, work, contact, world, link, point, after, virtual, before, forces, moments)
+        position_bar = vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - moments)) * error_bar
+        rotation_bar = select_vec3(side, first_rotation_bar, second_rotation_bar)
+        ancestor_power_backward(
+            tree, work, gradients, contact, world, row, link, after, virtual, before, point, forces, moments, point,
+            position_bar, rotation_bar,
         )  # fmt: skip
-        if touch.wanted != 0:
-            add_shape(contacts, touch, memory, world, shape, zero3(), place, pull, twist, scalar(0.0), zero3(), zero3())
+        if contact_gradients.is_requested != 0:
+            add_shape_gradient(
+                model,
+                contact_gradients,
+                contact,
+                world,
+                shape,
+                zero3(),
+                point,
+                position_bar,
+                rotation_bar,
+                scalar(0.0),
+                zero3(),
+                zero3(),
+            )

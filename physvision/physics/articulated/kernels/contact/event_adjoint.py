@@ -1,358 +1,319 @@
-"""Adjoints of one flight and of one impact.
+"""Adjoints of flights and of impacts.
 
-A flight's acceleration a and impulses λ over the time h that is left solve, with f = λ / h and w = v + h a,
+The acceleration a of a flight and its impulses λ over the remaining time h solve, with f = λ / h and w = v + h a,
 
-    R = ID(q, v, a) + B (v + h a) + K(q) − τ − J(q)ᵀ f = 0,      F(λ, u) = 0 with u = J(q) w + gap / h₀,
-h₀ being the whole step's time. Of trees that nothing touches ID is that of the flight's middle (`middle`).
+    R = ID(q, v, a) + B (v + h a) + K(q) − τ − J(q)ᵀ f = 0,      F(λ, u) = 0 with u = J(q) w + separation / h₀,
+where h₀ is the whole step's time. For trees without contact ID is that of the midpoint (`midpoint_step`).
 
-For an incoming ā the impulses' adjoint is λ̄ = (M⁻¹ Jᵀ)ᵀ ā / h; `impulses_backward` makes ū of it, and with
-ā + h Jᵀ ū in its place the implicit function theorem on R gives the rest. An impact solves M (v′ − v) = J(q)ᵀ λ and
-F(λ, u) = 0 with u = J v′ + e J_n v in the same way.
+For an incoming ā the adjoint of the impulses is λ̄ = (M⁻¹ Jᵀ)ᵀ ā / h; `solve_contacts_backward` turns it into ū, and
+with ā + h Jᵀ ū instead of ā the implicit function theorem on R gives the rest. An impact solves M (v′ − v) = J(q)ᵀ λ
+and F(λ, u) = 0 with u = J v′ + e J_n v in the same way.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.narrow_phase import place_in_world, place_moved, turn_moved
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import contact_work_backward, gap_backward
-from physvision.physics.articulated.kernels.dynamics.forward import solve_inward, solve_outward
-from physvision.physics.articulated.kernels.dynamics.gyroscopic import spins_by_time
-from physvision.physics.articulated.kernels.dynamics.inverse import accelerate_links, move_virtually, residual_backward
-from physvision.physics.articulated.kernels.dynamics.joint_forces import apply_joint_loads
-from physvision.physics.articulated.kernels.dynamics.joints import advance_backward
-from physvision.physics.articulated.kernels.dynamics.kinematics import move_links
-from physvision.physics.articulated.kernels.dynamics.transmissions import transmission_backward
-from physvision.physics.articulated.kernels.precision import scalar, vec3
-from physvision.physics.articulated.kernels.structs import (
+from ..collision.contact_power_adjoint import contact_power_backward
+from ..collision.narrow_phase import copy_link_rotations, update_poses, update_poses_from_links
+from ..collision.narrow_phase_adjoint import separation_backward
+from ..dynamics.forward import solve_inertia_inward, solve_inertia_outward
+from ..dynamics.gyroscopic import gyroscopic_correction_time_derivative
+from ..dynamics.joints import integrate_positions_backward
+from ..dynamics.transmissions import transmission_backward
+from ..precision import scalar, vec3
+from ..structs import (
     BOUNDED,
-    TIES,
-    TOUCHES,
-    TURNS,
+    CONTACT,
+    EQUALITY,
+    TORSIONAL_ROLLING,
+    Contact,
     ContactGradients,
-    ContactMemory,
-    Contacts,
     Forces,
     Gradients,
+    Model,
     Tree,
     Workspace,
 )
-
-from .delassus import add_halves, add_push, contact_velocity, response
-from .equality import tie_backward
-from .events import FLIGHT, TAKEN_BACK, bounces, share_taken_back
-from .midpoint_step import (
-    begin_middle_backward,
-    go_to_middle_backward,
-    speed_up_backward,
-)
-from .solver import impulses_backward
+from .delassus import add_half_jacobian, add_jacobian_transpose, contact_velocity, delassus_response
+from .equality import equality_backward
+from .event_dynamics_adjoint import dynamics_backward
+from .events import FLIGHT, PENETRATION_RECOVERY, has_restitution, penetration_recovery
+from .solver import solve_contacts_backward
 
 
 @wp.func
-def time_bar(tree: Tree, work: Workspace, world: int, row: int, bars: int, spare: int, t: scalar, with_velocity: int):
-    """T of the adjoints in row `bars`: the derivative of what they weigh in the time of the flight from `row`."""
+def time_derivative(
+    tree: Tree, work: Workspace, world: int, row: int, bars: int, spare: int, t: scalar, with_velocity: int
+):
+    """Return T of the adjoints in row `bars`.
+
+    The derivative of what they weight with respect to the flight's time from `row`.
+    """
     for d in range(tree.velocities):
-        work.rate_bar[world, spare, d] = scalar(0.0)
-    advance_backward(tree, world, work.q_bar, bars, work.rate, row + 1, work.rate_bar, spare, work.q_bar, row, t)
+        work.step_velocity_bar[world, spare, d] = scalar(0.0)
+    integrate_positions_backward(
+        tree, world, work.q_bar, bars, work.step_velocity, row + 1, work.step_velocity_bar, spare, work.q_bar, row, t
+    )
     total = scalar(0.0)
     for d in range(tree.velocities):
-        total += work.q_bar[world, bars, d] * work.rate[world, row + 1, d]
-        total += scalar(0.5) * work.rate_bar[world, spare, d] * work.a[world, row, d]
+        total += work.q_bar[world, bars, d] * work.step_velocity[world, row + 1, d]
+        total += scalar(0.5) * work.step_velocity_bar[world, spare, d] * work.a[world, row, d]
         if with_velocity != 0:
             total += work.v_bar[world, bars, d] * work.a[world, row, d]
     return total
 
 
 @wp.func(inline=True)
-def contacts_backward(
+def blocks_backward(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     row: int,
     scale: scalar,
-    bouncing: int,
+    is_impact: int,
 ):
-    """Hand ū · J w + scale · λ · J m to q_bar[row] and the gradients; w is in rate[row + 1], m in its spare row.
+    """Add ū · J w + scale · λ · J m to q_bar[row] and the gradients.
 
-    Where `bouncing`, what restitution adds too, and v is in rate[row]; in a flight, what overlaps and offsets add to u.
+    W is in step_velocity[row + 1], m in the spare row.
+
+    In an impact restitution adds its part, with v in step_velocity[row]; in a flight, penetration and errors in u do.
     """
-    spare = contacts.operations + 1
-    taken_back = scalar(1 - bouncing) * TAKEN_BACK / memory.left[world, 0]
-    for c in range(memory.count[world, row]):
-        pair = memory.pair[world, c]
-        law = memory.law[world, c]
-        slip_bar = memory.slip_bar[world, c]
-        restored = scalar(0.0)
-        if bouncing != 0:
-            restored = memory.restored_bar[world, c]
+    spare = model.max_events + 1
+    recovery = scalar(1 - is_impact) * PENETRATION_RECOVERY / contact.events.remaining_time[world, 0]
+    for c in range(contact.events.count[world, row]):
+        pair = contact.blocks.pair[world, c]
+        law = contact.blocks.law[world, c]
+        velocity_bar = contact.adjoint.velocity_bar[world, c]
+        restitution_bar = scalar(0.0)
+        if is_impact != 0:
+            restitution_bar = contact.adjoint.restitution_bar[world, c]
         along = wp.matrix_from_rows(
-            slip_bar, scale * memory.impulse[world, c], vec3(restored, scalar(0.0), scalar(0.0))
+            velocity_bar, scale * contact.solver.impulse[world, c], vec3(restitution_bar, scalar(0.0), scalar(0.0))
         )
-        if law == TIES:
-            tie_backward(
-                tree, work, contacts, memory, gradients, touch, world, row, pair, row + 1, spare, row, along,
-                taken_back * slip_bar,
+        if law == EQUALITY:
+            equality_backward(
+                tree, work, model, contact, gradients, contact_gradients, world, row, pair, row + 1, spare, row, along,
+                recovery * velocity_bar,
             )  # fmt: skip
         elif law != BOUNDED:
-            moments = scalar(wp.int32(law == TURNS))
-            share = share_taken_back(memory, world, c) * scalar(1 - bouncing) / memory.left[world, 0]
-            bar = (scalar(1.0) - moments) * share * slip_bar[0]
-            contact_work_backward(
-                tree, contacts, work, gradients, touch, memory, world, row, pair, row + 1, spare, row, along, moments,
-                bar,
+            moments = scalar(wp.int32(law == TORSIONAL_ROLLING))
+            fraction = (
+                penetration_recovery(contact, world, c)
+                * scalar(1 - is_impact)
+                / contact.events.remaining_time[world, 0]
+            )
+            separation_bar = (scalar(1.0) - moments) * fraction * velocity_bar[0]
+            contact_power_backward(
+                tree, model, work, gradients, contact_gradients, contact, world, row, pair, row + 1, spare, row,
+                along, moments, separation_bar,
             )  # fmt: skip
-        if touch.wanted != 0 and law == TURNS:
-            touch.torsion[world, pair] = touch.torsion[world, pair] + memory.low_bar[world, c]
-            touch.rolling[world, pair] = touch.rolling[world, pair] + memory.high_bar[world, c]
-        elif touch.wanted != 0 and pair < contacts.pairs:
-            touch.friction[world, pair] = touch.friction[world, pair] + memory.friction_bar[world, c]
+        if contact_gradients.is_requested != 0 and law == TORSIONAL_ROLLING:
+            contact_gradients.pairs.torsional_friction[world, pair] = (
+                contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]
+            )
+            contact_gradients.pairs.rolling_friction[world, pair] = (
+                contact_gradients.pairs.rolling_friction[world, pair] + contact.adjoint.upper_bar[world, c]
+            )
+        elif contact_gradients.is_requested != 0 and pair < model.pairs.count:
+            contact_gradients.pairs.friction[world, pair] = (
+                contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]
+            )
 
 
 @wp.func(inline=True)
-def flown_backward(
+def flight_backward(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     row: int,
-    left_bar_after: scalar,
+    next_remaining_bar: scalar,
 ):
-    """From the adjoints at a flight's end to those of its start and of its acceleration; that of the time left."""
-    t = memory.duration[world, row]
-    struck = memory.struck[world, row]
-    spare = contacts.operations + 1
+    """Propagate the adjoints at a flight's end to its start and to its acceleration.
+
+    Returns that of the remaining time.
+    """
+    t = contact.events.duration[world, row]
+    impact_pair = contact.events.impact_pair[world, row]
+    spare = model.max_events + 1
     for d in range(tree.velocities):
-        work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
-    left_bar = scalar(0.0)
-    if row > 0 or struck >= 0:
-        # What is left at the start of a step is the step's own time, which has no adjoint.
-        left_bar = time_bar(tree, work, world, row, row + 1, spare, t, 1)
-    if struck >= 0:
+        work.step_velocity[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
+    remaining_bar = scalar(0.0)
+    if row > 0 or impact_pair >= 0:
+        # The remaining time at the start of a step is its length, which has no adjoint.
+        remaining_bar = time_derivative(tree, work, world, row, row + 1, spare, t, 1)
+    if impact_pair >= 0:
         for d in range(tree.velocities):
             work.q_bar[world, spare, d] = scalar(0.0)
-        place_in_world(tree, contacts, memory, world, work.q, row + 1)
+        update_poses(tree, model, contact, world, work.q, row + 1)
         weight = scalar(1.0)
-        for part in range(2):
-            # First the gap's own gradient, to find its weight, and then all that the weight brings.
-            gap_backward(tree, contacts, work, gradients, touch, memory, world, spare, struck, weight, 1 - part)
-            if part == 0:
-                closing = time_bar(tree, work, world, row, spare, spare, t, 0)
-                weight = -(left_bar - left_bar_after) / closing
+        for sweep in range(2):
+            # First the gradient of the separation, which gives its weight, then everything with that weight.
+            separation_backward(
+                tree, model, work, gradients, contact_gradients, contact, world, spare, impact_pair, weight, 1 - sweep
+            )
+            if sweep == 0:
+                approach = time_derivative(tree, work, world, row, spare, spare, t, 0)
+                weight = -(remaining_bar - next_remaining_bar) / approach
                 for d in range(tree.velocities):
-                    share = weight * work.q_bar[world, spare, d]
-                    work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + share
-        left_bar = left_bar_after
+                    weighted_bar = weight * work.q_bar[world, spare, d]
+                    work.q_bar[world, row + 1, d] = work.q_bar[world, row + 1, d] + weighted_bar
+        remaining_bar = next_remaining_bar
     for d in range(tree.velocities):
-        work.rate_bar[world, row + 1, d] = scalar(0.0)
+        work.step_velocity_bar[world, row + 1, d] = scalar(0.0)
         work.q_bar[world, row, d] = scalar(0.0)
-    advance_backward(tree, world, work.q_bar, row + 1, work.rate, row + 1, work.rate_bar, row + 1, work.q_bar, row, t)
+    integrate_positions_backward(
+        tree,
+        world,
+        work.q_bar,
+        row + 1,
+        work.step_velocity,
+        row + 1,
+        work.step_velocity_bar,
+        row + 1,
+        work.q_bar,
+        row,
+        t,
+    )
     for d in range(tree.velocities):
         end_bar = work.v_bar[world, row + 1, d]
-        rate_bar = work.rate_bar[world, row + 1, d]
+        rate_bar = work.step_velocity_bar[world, row + 1, d]
         work.v_bar[world, row, d] = end_bar + rate_bar
         work.a_bar[world, row, d] = -(t * end_bar + scalar(0.5) * t * rate_bar)
-    return left_bar
+    return remaining_bar
 
 
 @wp.func(inline=True)
-def held_backward(
+def impulses_backward(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     step: int,
     row: int,
     scale: scalar,
 ):
-    """Adjoint of u and of the impulses, where `rest` holds W times that of what impulses change; that of h in u.
+    """Propagate to u and to the impulses, where `rhs` holds W times the adjoint of the velocity change.
 
-    Impulses change a by scale λ, up to its sign, and u has a's share h; of an impact, v′ and one. Adds what follows,
-    Jᵀ ū times this share, to `rest`, and Jᵀ ū to v_bar[row].
+    Returns that of h in u.
+
+    Impulses change a by scale λ, up to its sign, and u contains a times h; in an impact, v′ and one. Adds the result,
+    Jᵀ ū times this factor, to `rhs`, and Jᵀ ū to v_bar[row].
     """
-    count = memory.count[world, row]
-    left_bar = scalar(0.0)
+    count = contact.events.count[world, row]
+    remaining_bar = scalar(0.0)
     for c in range(count):
-        memory.impulse_bar[world, c] = scale * response(tree, work, memory, world, c)
-    impulses_backward(memory, world, count)
+        contact.adjoint.impulse_bar[world, c] = scale * delassus_response(tree, work, contact, world, c)
+    solve_contacts_backward(contact, world, count)
     for c in range(count):
-        slip_bar = memory.slip_bar[world, c]
-        add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
-        add_halves(tree, work, memory, world, c, slip_bar / scale)
-        if memory.kind[world, row] == FLIGHT:
-            left_bar += wp.dot(slip_bar, contact_velocity(tree, memory, world, c, work.a, row))
-            if memory.law[world, c] == BOUNDED:
-                left_bar += transmission_backward(
-                    tree, work, contacts, memory, gradients, touch, world, step, row, c, TAKEN_BACK
+        velocity_bar = contact.adjoint.velocity_bar[world, c]
+        add_jacobian_transpose(tree, contact, world, c, velocity_bar, work.v_bar, row)
+        add_half_jacobian(tree, work, contact, world, c, velocity_bar / scale)
+        if contact.events.kind[world, row] == FLIGHT:
+            remaining_bar += wp.dot(velocity_bar, contact_velocity(tree, contact, world, c, work.a, row))
+            if contact.blocks.law[world, c] == BOUNDED:
+                remaining_bar += transmission_backward(
+                    tree, work, model, contact, gradients, contact_gradients, world, step, row, c, PENETRATION_RECOVERY
                 )
-    return left_bar
+    return remaining_bar
 
 
 @wp.func(inline=True)
-def restored_backward(
+def restitution_backward(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
-    touch: ContactGradients,
+    model: Model,
+    contact: Contact,
+    contact_gradients: ContactGradients,
     world: int,
     row: int,
 ):
-    """Adjoint of e J_n v in an impact's u."""
-    for c in range(memory.count[world, row]):
-        pair = memory.pair[world, c]
-        memory.restored_bar[world, c] = scalar(0.0)
-        if memory.law[world, c] == TOUCHES and bounces(contacts, memory, world, row, c):
-            restored = memory.bounce[world, row] * memory.slip_bar[world, c][0]
-            bar = restored * memory.restitution[world, c]
-            memory.restored_bar[world, c] = bar
-            add_push(tree, memory, world, c, vec3(bar, scalar(0.0), scalar(0.0)), work.v_bar, row)
-            if touch.wanted != 0 and pair < contacts.pairs:
-                found = restored * memory.before[world, c][0]
-                touch.restitution[world, pair] = touch.restitution[world, pair] + found
-
-
-@wp.func
-def loads_by_time(tree: Tree, work: Workspace, world: int, row: int, h: scalar):
-    """Derivative of λ · (drag and servos at the end of a flight) in its time h."""
-    total = scalar(0.0)
-    for d in range(tree.velocities):
-        multiplier = work.multiplier[world, row, d]
-        total += multiplier * work.drag[world, d] * work.a[world, row, d]
-        if tree.servo[d] >= 0:
-            after = work.v[world, row, d] + h * work.a[world, row, d]
-            total += multiplier * tree.joint_stiffness[world, tree.servo[d]] * after
-    return total
+    """Compute the adjoint of e J_n v in the velocity of an impact."""
+    for c in range(contact.events.count[world, row]):
+        pair = contact.blocks.pair[world, c]
+        contact.adjoint.restitution_bar[world, c] = scalar(0.0)
+        if contact.blocks.law[world, c] == CONTACT and has_restitution(model, contact, world, row, c):
+            velocity_bar = contact.events.restitution_scale[world, row] * contact.adjoint.velocity_bar[world, c][0]
+            restitution_bar = velocity_bar * contact.blocks.restitution[world, c]
+            contact.adjoint.restitution_bar[world, c] = restitution_bar
+            add_jacobian_transpose(
+                tree, contact, world, c, vec3(restitution_bar, scalar(0.0), scalar(0.0)), work.v_bar, row
+            )
+            if contact_gradients.is_requested != 0 and pair < model.pairs.count:
+                coefficient_bar = velocity_bar * contact.blocks.initial_velocity[world, c][0]
+                contact_gradients.pairs.restitution[world, pair] = (
+                    contact_gradients.pairs.restitution[world, pair] + coefficient_bar
+                )
 
 
 @wp.func(inline=True)
-def dynamics_backward(
+def event_backward(
     tree: Tree,
     work: Workspace,
     forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
+    contact_gradients: ContactGradients,
     world: int,
     step: int,
     row: int,
+    next_remaining_bar: scalar,
 ):
-    """Hand λᵀ ID(q, v, a) of a flight, or −λᵀ M (v′ − v) of an impact, to the adjoints in `row` and the gradients.
+    """Propagate the adjoints in row + 1 to `row`, for a flight or an impact.
 
-    M is what inverse dynamics at rest, in the spare row, adds for an acceleration. A flight that was looked at in its
-    middle has two evaluations (`middle`). Returns the derivative of a flight's in the time that was left.
+    Returns that of the remaining time at the start.
     """
-    flying = memory.kind[world, row] == FLIGHT
-    spare = contacts.operations + 1
-    middle = contacts.operations + 2
-    target = wp.int32(row)
-    place = wp.int32(row)
-    interval = memory.left[world, row]
-    sides = wp.int32(1)
-    left_bar = scalar(0.0)
-    from_middle = flying and memory.from_middle[world, row] != 0
-    if from_middle:
-        place = middle
-        sides = 2
-        begin_middle_backward(tree, work, world, middle)
-    if not flying:
-        target = spare
-        place = spare
-        interval = scalar(0.0)
-        sides = 2
-        for k in range(tree.positions):
-            work.q[world, spare, k] = work.q[world, row, k]
-        for d in range(tree.velocities):
-            work.q_bar[world, spare, d] = scalar(0.0)
-            work.v_bar[world, spare, d] = scalar(0.0)
-            work.v[world, spare, d] = scalar(0.0)
-        move_links(tree, work, world, spare)
-    for side in range(sides):
-        if flying and side == 1:
-            left_bar += speed_up_backward(tree, work, memory, world, row, middle, interval)
-            move_links(tree, work, world, middle)
-            solve_inward(tree, work, world, work.a_bar, row)
-            solve_outward(tree, work, world, work.multiplier, row)
-        if flying:
-            left_bar += loads_by_time(tree, work, world, row, interval)
-        else:
-            apply_joint_loads(tree, work, forces, world, step, spare, scalar(0.0))
-            for d in range(tree.velocities):
-                gained = work.v[world, row + 1, d] - work.v[world, row, d]
-                work.a[world, spare, d] = scalar(1 - side) * gained
-                work.multiplier[world, spare, d] = scalar(2 * side - 1) * work.multiplier[world, row, d]
-            move_virtually(tree, work, world, spare)
-        if memory.count[world, row] > 0 or side > 0:
-            accelerate_links(tree, work, world, target)
-        residual_backward(tree, work, forces, gradients, world, step, target, place, interval)
-    if from_middle:
-        left_bar += go_to_middle_backward(tree, work, memory, world, row, middle, interval)
-    if not flying:
-        for d in range(tree.velocities):
-            work.q_bar[world, row, d] = work.q_bar[world, row, d] + work.q_bar[world, spare, d]
-    return left_bar
-
-
-@wp.func(inline=True)
-def operation_backward(
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
-    gradients: Gradients,
-    touch: ContactGradients,
-    world: int,
-    step: int,
-    row: int,
-    left_bar_after: scalar,
-):
-    """From the adjoints in row + 1 to those in row, of a flight or an impact; that of the time left at the start."""
-    flying = memory.kind[world, row] == FLIGHT
-    left = memory.left[world, row]
-    count = memory.count[world, row]
-    spare = contacts.operations + 1
-    left_bar = scalar(left_bar_after)
+    is_flight = contact.events.kind[world, row] == FLIGHT
+    remaining = contact.events.remaining_time[world, row]
+    count = contact.events.count[world, row]
+    spare = model.max_events + 1
+    remaining_bar = scalar(next_remaining_bar)
     scale = scalar(1.0)
-    if flying:
-        scale = scalar(-1.0) / left
-        left_bar = flown_backward(tree, work, contacts, memory, gradients, touch, world, row, left_bar_after)
+    if is_flight:
+        scale = scalar(-1.0) / remaining
+        remaining_bar = flight_backward(
+            tree, work, model, contact, gradients, contact_gradients, world, row, next_remaining_bar
+        )
     else:
         for d in range(tree.velocities):
             work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
             work.v_bar[world, row, d] = work.v_bar[world, row + 1, d]
             work.a_bar[world, row, d] = work.v_bar[world, row + 1, d]
-    solve_inward(tree, work, world, work.a_bar, row)
+    solve_inertia_inward(tree, work, world, work.a_bar, row)
     if count > 0:
-        if flying and memory.looked_ahead[world, row] != 0:
-            place_moved(tree, work, contacts, memory, world, row)
-        turn_moved(tree, work, memory, world)
-        left_bar += held_backward(tree, work, contacts, memory, gradients, touch, world, step, row, scale)
-    solve_outward(tree, work, world, work.multiplier, row)
-    if flying:
-        left_bar += spins_by_time(tree, work, world, row, left)
+        if is_flight and contact.events.monitored_count[world, row] != 0:
+            update_poses_from_links(tree, work, model, contact, world, row)
+        copy_link_rotations(tree, work, contact, world)
+        remaining_bar += impulses_backward(
+            tree, work, model, contact, gradients, contact_gradients, world, step, row, scale
+        )
+    solve_inertia_outward(tree, work, world, work.multiplier, row)
+    if is_flight:
+        remaining_bar += gyroscopic_correction_time_derivative(tree, work, world, row, remaining)
     if count > 0:
         for d in range(tree.velocities):
-            work.rate[world, row, d] = work.v[world, row, d]
-            work.rate[world, spare, d] = work.multiplier[world, row, d]
-            work.rate[world, row + 1, d] = work.v[world, row + 1, d]
-            if flying:
-                work.rate[world, row + 1, d] = work.v[world, row, d] + left * work.a[world, row, d]
-        if flying:
+            work.step_velocity[world, row, d] = work.v[world, row, d]
+            work.step_velocity[world, spare, d] = work.multiplier[world, row, d]
+            work.step_velocity[world, row + 1, d] = work.v[world, row + 1, d]
+            if is_flight:
+                work.step_velocity[world, row + 1, d] = work.v[world, row, d] + remaining * work.a[world, row, d]
+        if is_flight:
             for c in range(count):
-                pushed = contact_velocity(tree, memory, world, c, work.multiplier, row)
-                left_bar += wp.dot(pushed, memory.impulse[world, c]) / (left * left)
+                virtual_velocity = contact_velocity(tree, contact, world, c, work.multiplier, row)
+                remaining_bar += wp.dot(virtual_velocity, contact.solver.impulse[world, c]) / (remaining * remaining)
         else:
-            restored_backward(tree, work, contacts, memory, touch, world, row)
-        bouncing = wp.int32(not flying)
-        contacts_backward(tree, work, contacts, memory, gradients, touch, world, row, scale, bouncing)
-    left_bar += dynamics_backward(tree, work, forces, contacts, memory, gradients, world, step, row)
-    return left_bar
+            restitution_backward(tree, work, model, contact, contact_gradients, world, row)
+        is_impact = wp.int32(not is_flight)
+        blocks_backward(tree, work, model, contact, gradients, contact_gradients, world, row, scale, is_impact)
+    remaining_bar += dynamics_backward(tree, work, forces, model, contact, gradients, world, step, row)
+    return remaining_bar

@@ -1,92 +1,93 @@
-"""Friction as a pyramid: along each tangent by itself, in place of the cone of `impulses`.
+"""Friction pyramid: each tangent by itself, instead of the cone of `solver`.
 
     |λ_i| ≤ μ λ_n,    u_i = 0 within,    against the sign of u_i at either bound,    i = 1, 2,
 
-along the tangents that `touching.frame_of` chooses for a normal. What slides askew is held by up to √2 times the
-cone's friction. A closed contact's mode is STICKS + first + 3 second, of each tangent 0 where it sticks, 1 where
-λ_i = μ λ_n and 2 where λ_i = −μ λ_n. The equations F(λ, u) = 0 are linear; with w the largest of A's diagonal, s = ±1:
+along the tangents that `narrow_phase.contact_frame` chooses for a normal. Oblique sliding is resisted by up to √2 times
+the friction of the cone. The mode of a closed contact is STICK + first + 3 second, with 0 for a tangent that sticks, 1
+for λ_i = μ λ_n and 2 for λ_i = −μ λ_n. The equations F(λ, u) = 0 are linear; with the largest diagonal entry w of A and
+s = ±1:
 
-    sticks  u_i = 0,      rubs  w (λ_i − s μ λ_n) = 0,
+    sticks  u_i = 0,      slides  w (λ_i − s μ λ_n) = 0,
 
 so that Newton's method needs one step for each choice of modes.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import mat33, scalar, vec3
-from physvision.physics.articulated.kernels.structs import OPEN, STICKS, ContactMemory
+from ..precision import mat33, scalar, vec3
+from ..structs import OPEN, STICK, Contact
 
 
 @wp.func
-def stiffest(block: mat33):
-    """w: how much velocity an impulse gives along the direction in which that is most."""
+def max_diagonal(block: mat33):
+    """Return w, the largest diagonal entry of a block of the Delassus matrix."""
     return wp.max(block[0, 0], wp.max(block[1, 1], block[2, 2]))
 
 
 @wp.func
-def side(mode: int, k: int):
-    """Of the first or second tangent: 0 where it sticks, else the sign of its friction."""
-    code = (mode - STICKS) % 3
+def tangent_sign(mode: int, k: int):
+    """Return 0 for a tangent that sticks, else the sign of its friction; k is 1 or 2."""
+    code = (mode - STICK) % 3
     if k == 2:
-        code = (mode - STICKS) / 3
-    found = scalar(0.0)
+        code = (mode - STICK) / 3
+    sign = scalar(0.0)
     if code == 1:
-        found = scalar(1.0)
+        sign = scalar(1.0)
     if code == 2:
-        found = scalar(-1.0)
-    return found
+        sign = scalar(-1.0)
+    return sign
 
 
 @wp.func
-def code_of(towards: scalar):
-    """That of a tangent which rubs in a direction."""
-    found = wp.int32(1)
-    if towards < scalar(0.0):
-        found = 2
-    return found
+def sign_code(direction: scalar):
+    """Return the code of a tangent that slides in a direction."""
+    code = wp.int32(1)
+    if direction < scalar(0.0):
+        code = 2
+    return code
 
 
 @wp.func
-def rubbing_mode(first: scalar, second: scalar):
-    """Both tangents rub in these directions."""
-    return STICKS + code_of(first) + 3 * code_of(second)
+def sliding_mode(first: scalar, second: scalar):
+    """Return the mode in which both tangents slide in these directions."""
+    return STICK + sign_code(first) + 3 * sign_code(second)
 
 
 @wp.func
-def project(normal: scalar, first: scalar, second: scalar, bound: scalar):
-    """The impulse in the pyramid that is nearest along the tangents."""
+def project_on_pyramid(normal: scalar, first: scalar, second: scalar, bound: scalar):
+    """Return the impulse in the pyramid that is nearest along the tangents."""
     return vec3(normal, wp.clamp(first, -bound, bound), wp.clamp(second, -bound, bound))
 
 
 @wp.func
 def projected_mode(normal: scalar, first: scalar, second: scalar, bound: scalar):
-    """The mode of an impulse that is to be projected."""
-    mode = wp.int32(STICKS)
+    """Return the mode of an impulse before its projection."""
+    mode = wp.int32(STICK)
     if wp.abs(first) >= bound:
-        mode += code_of(first)
+        mode += sign_code(first)
     if wp.abs(second) >= bound:
-        mode += 3 * code_of(second)
+        mode += 3 * sign_code(second)
     if normal <= scalar(0.0):
         mode = wp.int32(OPEN)
     return mode
 
 
 @wp.func
-def pyramid_slip_rate(mode: int):
-    """F_u."""
+def pyramid_velocity_derivative(mode: int):
+    """Return F_u of a closed contact."""
     z = scalar(0.0)
-    one = scalar(1.0)
-    first = one - wp.abs(side(mode, 1))
-    second = one - wp.abs(side(mode, 2))
-    return mat33(one, z, z, z, first, z, z, z, second)
+    unit = scalar(1.0)
+    first = unit - wp.abs(tangent_sign(mode, 1))
+    second = unit - wp.abs(tangent_sign(mode, 2))
+    return mat33(unit, z, z, z, first, z, z, z, second)
 
 
 @wp.func
-def pyramid_impulse_rate(mode: int, weight: scalar, friction: scalar):
-    """F_λ."""
+def pyramid_impulse_derivative(mode: int, weight: scalar, friction: scalar):
+    """Return F_λ of a closed contact."""
     z = scalar(0.0)
-    first = side(mode, 1)
-    second = side(mode, 2)
+    first = tangent_sign(mode, 1)
+    second = tangent_sign(mode, 2)
     return mat33(
         z, z, z,
         -weight * friction * first, weight * wp.abs(first), z,
@@ -95,58 +96,58 @@ def pyramid_impulse_rate(mode: int, weight: scalar, friction: scalar):
 
 
 @wp.func
-def pyramid_equations(mode: int, weight: scalar, friction: scalar, impulse: vec3, slip: vec3):
-    """F."""
-    return pyramid_slip_rate(mode) * slip + pyramid_impulse_rate(mode, weight, friction) * impulse
+def pyramid_residual(mode: int, weight: scalar, friction: scalar, impulse: vec3, velocity: vec3):
+    """Return F of a closed contact."""
+    return pyramid_velocity_derivative(mode) * velocity + pyramid_impulse_derivative(mode, weight, friction) * impulse
 
 
 @wp.func
 def pyramid_backward(mode: int, weight: scalar, impulse: vec3, y: vec3):
-    """The adjoint of μ from that of F."""
-    return weight * impulse[0] * (side(mode, 1) * y[1] + side(mode, 2) * y[2])
+    """Return the adjoint of μ from that of F."""
+    return weight * impulse[0] * (tangent_sign(mode, 1) * y[1] + tangent_sign(mode, 2) * y[2])
 
 
 @wp.func
-def beyond(mode: int, k: int, weight: scalar, friction: scalar, impulse: vec3, slip: vec3):
-    """By how much a tangent is not where its mode says, as a velocity: beyond its bound, or with its slip."""
-    sign = side(mode, k)
-    found = wp.abs(weight * impulse[k] - slip[k]) - weight * friction * impulse[0]
+def pyramid_violation(mode: int, k: int, weight: scalar, friction: scalar, impulse: vec3, velocity: vec3):
+    """Return the violation of a tangent's mode, as a velocity: beyond its bound, or sliding the other way."""
+    sign = tangent_sign(mode, k)
+    violation = wp.abs(weight * impulse[k] - velocity[k]) - weight * friction * impulse[0]
     if sign != scalar(0.0):
-        found = scalar(0.0)
+        violation = scalar(0.0)
         if friction > scalar(0.0):
-            found = sign * slip[k]
-    return found
+            violation = sign * velocity[k]
+    return violation
 
 
 @wp.func
-def judged_mode(mode: int, weight: scalar, friction: scalar, impulse: vec3, slip: vec3, tolerance: scalar):
-    """The mode to try next of a closed contact whose normal impulse is above zero."""
-    first = (mode - STICKS) % 3
-    second = (mode - STICKS) / 3
-    if beyond(mode, 1, weight, friction, impulse, slip) > tolerance:
+def next_pyramid_mode(mode: int, weight: scalar, friction: scalar, impulse: vec3, velocity: vec3, tolerance: scalar):
+    """Return the mode to try next of a closed contact with positive normal impulse."""
+    first = (mode - STICK) % 3
+    second = (mode - STICK) / 3
+    if pyramid_violation(mode, 1, weight, friction, impulse, velocity) > tolerance:
         if first != 0:
             first = 0
         else:
-            first = code_of(weight * impulse[1] - slip[1])
-    if beyond(mode, 2, weight, friction, impulse, slip) > tolerance:
+            first = sign_code(weight * impulse[1] - velocity[1])
+    if pyramid_violation(mode, 2, weight, friction, impulse, velocity) > tolerance:
         if second != 0:
             second = 0
         else:
-            second = code_of(weight * impulse[2] - slip[2])
-    return STICKS + first + 3 * second
+            second = sign_code(weight * impulse[2] - velocity[2])
+    return STICK + first + 3 * second
 
 
 @wp.func
-def held_still(memory: ContactMemory, world: int, c: int, least: scalar):
-    """Take a contact's tangents to stick that rub and stand still; whether any of them did."""
-    mode = memory.mode[world, c]
-    first = (mode - STICKS) % 3
-    second = (mode - STICKS) / 3
-    slip = memory.slip[world, c]
-    if wp.abs(slip[1]) < least:
+def stop_still_tangents(contact: Contact, world: int, c: int, threshold: scalar):
+    """Set sliding tangents that stand still to sticking; returns True if there were any."""
+    mode = contact.solver.mode[world, c]
+    first = (mode - STICK) % 3
+    second = (mode - STICK) / 3
+    velocity = contact.solver.velocity[world, c]
+    if wp.abs(velocity[1]) < threshold:
         first = 0
-    if wp.abs(slip[2]) < least:
+    if wp.abs(velocity[2]) < threshold:
         second = 0
-    still = STICKS + first + 3 * second
-    memory.mode[world, c] = still
-    return still != mode
+    next_mode = STICK + first + 3 * second
+    contact.solver.mode[world, c] = next_mode
+    return next_mode != mode

@@ -1,114 +1,119 @@
-"""Trees that nothing touches are stepped by their acceleration in the middle of the flight.
+"""Midpoint acceleration for trees without contact.
 
-A flight of time h from (q, v) that holds the acceleration of its start is of first order where inertia changes with the
-pose, and what swings gains energy. Let f(q, v) be the forward dynamics, with the forces that joints themselves exert
-always those of the start (drag and servos: of the end). With
+A flight of time h from (q, v) with the acceleration of its start is of first order if the inertia depends on the pose,
+and a swinging tree gains energy. Let f(q, v) be the forward dynamics, with the joint forces always those of the start
+(damping and servos: of the end). With
 
     q̄ = q ⊕ (h/2) v,    a₁ = f(q̄, v),    v̄ = v + (h/2) a₁,    a = f(q̄, v̄)
 
-a is that of the middle but for O(h²), since a₁ differs from f(q, v) by O(h): so a step is of second order. Both
-evaluations stand at q̄ and have one factorisation, also in the adjoint. It is the midpoint rule where f does not depend
-on q, and the acceleration itself where that is constant. What touches keeps its acceleration of the start: its forces
-hold contacts where they are then.
+a is that of the midpoint up to O(h²), since a₁ differs from f(q, v) by O(h): the step is of second order. Both
+evaluations are at q̄ and share one factorization, also in the adjoint. It is the midpoint rule if f does not depend on
+q, and exact for constant acceleration. Trees in contact keep the acceleration of the start, whose forces hold contacts
+where they are then.
 
-Adjoint. From that of a the implicit function theorem gives, as anywhere, those of the joints' own forces at (q, v) and
-q̄_bar, v̄_bar. Then ā₁ = (h/2) v̄_bar, once more the theorem, at (q̄, v), and last q̄ = q ⊕ (h/2) v. In h: ½ v̄_bar · a₁
-and ½ q̄_bar · v, beside what drag and servos have.
+Adjoint: from that of a the implicit function theorem gives those of the joint forces at (q, v) and q̄_bar, v̄_bar. Then
+ā₁ = (h/2) v̄_bar, once more the theorem, at (q̄, v), and last q̄ = q ⊕ (h/2) v. With respect to h: ½ v̄_bar · a₁ and ½
+q̄_bar · v, besides the terms of damping and servos.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.dynamics.joints import advance, advance_backward
-from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.structs import ContactMemory, Tree, Workspace
+from ..dynamics.joints import integrate_positions, integrate_positions_backward
+from ..precision import scalar
+from ..structs import Contact, Tree, Workspace
 
 
 @wp.func
-def share_of_middle(tree: Tree, memory: ContactMemory, world: int, i: int, h: scalar):
-    """Half the flight's time for the links of loose trees, none for others."""
-    return scalar(0.5) * h * scalar(memory.loose[world, tree.root[i]])
+def midpoint_time(tree: Tree, contact: Contact, world: int, i: int, h: scalar):
+    """Return half the time of the flight for links of trees without contact, zero for others."""
+    return scalar(0.5) * h * scalar(contact.events.is_free_tree[world, tree.root[i]])
 
 
 @wp.func
-def find_loose(tree: Tree, memory: ContactMemory, world: int, count: int):
-    """Note at their roots which trees whose inertia changes with their pose no block moves; how many there are."""
-    for k in range(tree.varying):
-        memory.loose[world, tree.varying_root[k]] = 1
-    found = wp.int32(tree.varying)
+def find_free_trees(tree: Tree, contact: Contact, world: int, block_count: int):
+    """Mark the roots of trees with pose-dependent inertia on which no block acts; returns their number."""
+    for k in range(tree.varying_trees):
+        contact.events.is_free_tree[world, tree.varying_tree_root[k]] = 1
+    count = wp.int32(tree.varying_trees)
     c = wp.int32(0)
-    while c < count and found > 0:
-        k = memory.path_length[world, c] - 1  # roots come last
-        while k >= 0 and found > 0:
-            i = memory.path[world, c, k]
-            if memory.loose[world, i] != 0:
-                memory.loose[world, i] = 0
-                found -= 1
+    while c < block_count and count > 0:
+        k = contact.blocks.path_length[world, c] - 1  # roots come last
+        while k >= 0 and count > 0:
+            i = contact.blocks.path[world, c, k]
+            if contact.events.is_free_tree[world, i] != 0:
+                contact.events.is_free_tree[world, i] = 0
+                count -= 1
             k -= 1
         c += 1
-    return found
+    return count
 
 
 @wp.func
-def go_to_middle(tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, middle: int, h: scalar):
-    """q[middle] = q̄, and v[middle] = v; of other trees the state of `row` itself."""
+def go_to_midpoint(tree: Tree, work: Workspace, contact: Contact, world: int, row: int, midpoint: int, h: scalar):
+    """Write q[midpoint] = q̄ and v[midpoint] = v; for other trees the state of `row` itself."""
     for i in range(tree.links):
-        part = share_of_middle(tree, memory, world, i, h)
+        interval = midpoint_time(tree, contact, world, i, h)
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            work.v[world, middle, d] = work.v[world, row, d]
-            work.rate[world, middle, d] = part * work.v[world, row, d]
-    advance(tree, world, work.q, row, middle, work.rate, middle, scalar(1.0))
+            work.v[world, midpoint, d] = work.v[world, row, d]
+            work.step_velocity[world, midpoint, d] = interval * work.v[world, row, d]
+    integrate_positions(tree, world, work.q, row, midpoint, work.step_velocity, midpoint, scalar(1.0))
 
 
 @wp.func
-def speed_up(tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, middle: int, h: scalar):
-    """Keep a₁ in a[middle], and make v[middle] v̄."""
-    for i in range(tree.links):
-        part = share_of_middle(tree, memory, world, i, h)
-        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            work.a[world, middle, d] = work.a[world, row, d]
-            work.v[world, middle, d] = work.v[world, row, d] + part * work.a[world, row, d]
-
-
-@wp.func
-def begin_middle_backward(tree: Tree, work: Workspace, world: int, middle: int):
-    for d in range(tree.velocities):
-        work.q_bar[world, middle, d] = scalar(0.0)
-        work.v_bar[world, middle, d] = scalar(0.0)
-
-
-@wp.func
-def speed_up_backward(tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, middle: int, h: scalar):
-    """From v̄_bar to v_bar[row] and −ā₁ in a_bar[row]; back to a₁ and v. The derivative in h."""
-    by_time = scalar(0.0)
-    for i in range(tree.links):
-        part = share_of_middle(tree, memory, world, i, h)
-        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            bar = work.v_bar[world, middle, d]
-            by_time += part * bar * work.a[world, middle, d]
-            work.a_bar[world, row, d] = -part * bar
-            work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
-            work.v_bar[world, middle, d] = scalar(0.0)
-            work.v[world, middle, d] = work.v[world, row, d]
-            work.a[world, row, d] = work.a[world, middle, d]
-    return by_time / h
-
-
-@wp.func
-def go_to_middle_backward(
-    tree: Tree, work: Workspace, memory: ContactMemory, world: int, row: int, middle: int, h: scalar
+def update_midpoint_velocity(
+    tree: Tree, work: Workspace, contact: Contact, world: int, row: int, midpoint: int, h: scalar
 ):
-    """Hand the adjoints of q̄ and of v there to q_bar[row] and v_bar[row]. The derivative in h."""
-    by_time = scalar(0.0)
+    """Keep a₁ in a[midpoint], and set v[midpoint] to v̄."""
+    for i in range(tree.links):
+        interval = midpoint_time(tree, contact, world, i, h)
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            work.a[world, midpoint, d] = work.a[world, row, d]
+            work.v[world, midpoint, d] = work.v[world, row, d] + interval * work.a[world, row, d]
+
+
+@wp.func
+def clear_midpoint_adjoint(tree: Tree, work: Workspace, world: int, midpoint: int):
+    """Clear the adjoints of the midpoint."""
     for d in range(tree.velocities):
-        by_time += work.q_bar[world, middle, d] * work.rate[world, middle, d]
-        work.rate_bar[world, middle, d] = scalar(0.0)
-    one = scalar(1.0)
-    advance_backward(
-        tree, world, work.q_bar, middle, work.rate, middle, work.rate_bar, middle, work.q_bar, row, one
+        work.q_bar[world, midpoint, d] = scalar(0.0)
+        work.v_bar[world, midpoint, d] = scalar(0.0)
+
+
+@wp.func
+def update_midpoint_velocity_backward(
+    tree: Tree, work: Workspace, contact: Contact, world: int, row: int, midpoint: int, h: scalar
+):
+    """Propagate v̄_bar to v_bar[row] and −ā₁ in a_bar[row], and restore a₁ and v; returns the derivative in h."""
+    time_bar = scalar(0.0)
+    for i in range(tree.links):
+        interval = midpoint_time(tree, contact, world, i, h)
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            bar = work.v_bar[world, midpoint, d]
+            time_bar += interval * bar * work.a[world, midpoint, d]
+            work.a_bar[world, row, d] = -interval * bar
+            work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
+            work.v_bar[world, midpoint, d] = scalar(0.0)
+            work.v[world, midpoint, d] = work.v[world, row, d]
+            work.a[world, row, d] = work.a[world, midpoint, d]
+    return time_bar / h
+
+
+@wp.func
+def go_to_midpoint_backward(
+    tree: Tree, work: Workspace, contact: Contact, world: int, row: int, midpoint: int, h: scalar
+):
+    """Propagate the adjoints of q̄ and of v there to q_bar[row] and v_bar[row]; returns the derivative in h."""
+    time_bar = scalar(0.0)
+    for d in range(tree.velocities):
+        time_bar += work.q_bar[world, midpoint, d] * work.step_velocity[world, midpoint, d]
+        work.step_velocity_bar[world, midpoint, d] = scalar(0.0)
+    integrate_positions_backward(
+        tree, world, work.q_bar, midpoint, work.step_velocity, midpoint, work.step_velocity_bar, midpoint, work.q_bar,
+        row, scalar(1.0),
     )  # fmt: skip
     for i in range(tree.links):
-        part = share_of_middle(tree, memory, world, i, h)
+        interval = midpoint_time(tree, contact, world, i, h)
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-            bar = work.v_bar[world, middle, d] + part * work.rate_bar[world, middle, d]
+            bar = work.v_bar[world, midpoint, d] + interval * work.step_velocity_bar[world, midpoint, d]
             work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
-    return by_time / h
+    return time_bar / h

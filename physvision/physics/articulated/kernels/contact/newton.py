@@ -1,190 +1,202 @@
-"""Newton's method on the equations of the contacts' modes, with more or less compliance; see `impulses`.
+"""Newton's method on the equations of the modes, with adjustable compliance; see `solver`.
 
-All functions are about one island, the contacts from `start` to `end` in `member`; its equations have the same rows.
+All functions work on one island, the blocks from `start` to `end` in `island_member`; its equations have the same rows.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, mat33, pyramidal, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.vectors import zero3
-from physvision.physics.articulated.kernels.structs import OPEN, SLIDES, STICKS, TOUCHES, ContactMemory
-
+from ..precision import mat33, pyramidal, scalar, vec3
+from ..spatial.vectors import zero3
+from ..structs import CONTACT, OPEN, SLIDE, STICK, Contact
 from .active_set import (
     CHANGED,
-    EXACT,
     LINEAR,
-    find_slip,
-    judge,
-    keep,
-    largest,
-    projected,
-    take_modes,
+    MODE_TOLERANCE,
+    accept,
+    friction_direction,
+    max_abs,
+    update_modes,
+    update_velocities,
+    verify_modes,
 )
-from .block_lu import factor, solve_factored
-from .friction_pyramid import (
-    pyramid_equations,
-    pyramid_impulse_rate,
-    pyramid_slip_rate,
-    stiffest,
-)
-from .noncontact_constraints import equations_beside, write_beside
+from .block_lu import factor_blocks, solve_factored
+from .friction_pyramid import max_diagonal, pyramid_impulse_derivative, pyramid_residual, pyramid_velocity_derivative
+from .noncontact_constraints import assemble_noncontact, noncontact_residual
+from .settings import SOLVER
 
-COMPLIANCE = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # of the diagonal's mean
-# Where friction can push along directions that move next to nothing, a step with little compliance goes far beyond
-# every cone at once. With much at first and less each time, impulses grow until the contacts that must slide do, one
-# after the other, and the others stay as they are.
-SOFT = wp.constant(scalar(1.0e-3))
-SOFTENED = wp.constant(scalar(0.92))
-SOFT_STEPS = wp.constant(160)
-# With a compliance above the matrix itself there is one solution, which is followed to none: one contact changes its
-# mode at a time, and compliance falls while none does. Where more have changed in a row than there are contacts, they
-# go round; then all change at once and compliance falls, until none changes.
-SOFTEST = wp.constant(scalar(10.0))
-FOLLOWING = wp.constant(scalar(0.8))
-FOLLOWING_STEPS = wp.constant(400)
-TIGHT = wp.constant(scalar(1.0e-13 if DOUBLE else 1.0e-5))  # residual at which Newton's method stops
-DEPENDENT = wp.constant(scalar(1.0e8 if DOUBLE else 1.0e3))  # a pivot this much smaller than the diagonal is doubtful
-NEWTON_STEPS = wp.constant(12)
+COMPLIANCE = wp.constant(scalar(SOLVER.compliance))
+HIGH_COMPLIANCE = wp.constant(scalar(SOLVER.high_compliance))
+COMPLIANCE_DECAY = wp.constant(scalar(SOLVER.compliance_decay))
+MAX_COMPLIANT_STEPS = wp.constant(SOLVER.max_compliant_steps)
+# With a compliance above the matrix itself the solution is unique, and a homotopy follows it to zero compliance: one
+# contact changes its mode at a time, and the compliance decays while none does. If more modes change in a row than
+# there are contacts, they cycle; then all change at once and the compliance decays, until none changes.
+MAX_COMPLIANCE = wp.constant(scalar(SOLVER.max_compliance))
+HOMOTOPY_DECAY = wp.constant(scalar(SOLVER.homotopy_decay))
+MAX_HOMOTOPY_STEPS = wp.constant(SOLVER.max_homotopy_steps)
+CONVERGED_RESIDUAL = wp.constant(scalar(SOLVER.converged_residual))
+MAX_PIVOT_RATIO = wp.constant(scalar(SOLVER.max_pivot_ratio))
+MAX_NEWTON_STEPS = wp.constant(SOLVER.max_newton_steps)
 
 
 @wp.func
-def slip_rate(memory: ContactMemory, world: int, c: int, share: scalar):
-    """F_u of a contact that is not open."""
+def velocity_derivative(contact: Contact, world: int, c: int, friction_scale: scalar):
+    """Return F_u of a contact that is not open."""
     if wp.static(pyramidal):
-        return pyramid_slip_rate(memory.mode[world, c])
+        return pyramid_velocity_derivative(contact.solver.mode[world, c])
     z = scalar(0.0)
-    one = scalar(1.0)
-    rate = mat33(one, z, z, z, one, z, z, z, one)
-    if memory.mode[world, c] == SLIDES:
-        along = projected(memory, world, c)
-        weight = memory.delassus[world, c, c][0, 0]
-        # At most one at a solution; on the way to it, and where nothing presses, the direction may be rounding alone.
-        turning = wp.clamp(weight * share * memory.friction[world, c] * memory.impulse[world, c][0] / along[0], z, one)
-        cross = -turning * along[1] * along[2]
-        first = turning * (one - along[1] * along[1])
-        second = turning * (one - along[2] * along[2])
-        rate = mat33(one, z, z, z, first, cross, z, cross, second)
+    unit = scalar(1.0)
+    rate = mat33(unit, z, z, z, unit, z, z, z, unit)
+    if contact.solver.mode[world, c] == SLIDE:
+        along = friction_direction(contact, world, c)
+        weight = contact.solver.delassus[world, c, c][0, 0]
+        # At most one at a solution; before, and without normal impulse, the direction may be rounding only.
+        direction_rate = wp.clamp(
+            weight
+            * friction_scale
+            * contact.blocks.friction[world, c]
+            * contact.solver.impulse[world, c][0]
+            / along[0],
+            z,
+            unit,
+        )
+        cross = -direction_rate * along[1] * along[2]
+        first = direction_rate * (unit - along[1] * along[1])
+        second = direction_rate * (unit - along[2] * along[2])
+        rate = mat33(unit, z, z, z, first, cross, z, cross, second)
     return rate
 
 
 @wp.func
-def build_equations(memory: ContactMemory, world: int, start: int, end: int, share: scalar, compliance: scalar):
-    """Matrix = F_λ + F_u A of the contacts that are not open, which are listed in `closed`: their number."""
-    soft = scalar(0.0)
-    closed = wp.int32(0)
+def assemble_matrix(contact: Contact, world: int, start: int, end: int, friction_scale: scalar, compliance: scalar):
+    """Assemble F_λ + F_u A of the blocks that are not open, listed in `active`; returns their number."""
+    diagonal = scalar(0.0)
+    active_count = wp.int32(0)
     for m in range(start, end):
-        c = memory.member[world, m]
-        soft += wp.trace(memory.delassus[world, c, c])
-        if memory.mode[world, c] != OPEN:
-            memory.closed[world, start + closed] = c
-            closed += 1
-    soft = compliance * soft / scalar(3 * (end - start))
+        c = contact.solver.island_member[world, m]
+        diagonal += wp.trace(contact.solver.delassus[world, c, c])
+        if contact.solver.mode[world, c] != OPEN:
+            contact.solver.active[world, start + active_count] = c
+            active_count += 1
+    diagonal = compliance * diagonal / scalar(3 * (end - start))
     z = scalar(0.0)
-    for row in range(start, start + closed):
-        c = memory.closed[world, row]
-        if memory.law[world, c] != TOUCHES:
-            write_beside(memory, world, row, start, start + closed, share, soft)
-        elif memory.mode[world, c] == STICKS:
-            for column in range(start, start + closed):
-                k = memory.closed[world, column]
-                memory.matrix[world, row, column] = memory.delassus[world, c, k]
-            memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(soft, z, z, z, soft, z, z, z, soft)
+    for row in range(start, start + active_count):
+        c = contact.solver.active[world, row]
+        if contact.blocks.law[world, c] != CONTACT:
+            assemble_noncontact(contact, world, row, start, start + active_count, friction_scale, diagonal)
+        elif contact.solver.mode[world, c] == STICK:
+            for column in range(start, start + active_count):
+                k = contact.solver.active[world, column]
+                contact.solver.matrix[world, row, column] = contact.solver.delassus[world, c, k]
+            contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + mat33(
+                diagonal, z, z, z, diagonal, z, z, z, diagonal
+            )
         elif wp.static(pyramidal):
-            rate = slip_rate(memory, world, c, share)
-            for column in range(start, start + closed):
-                k = memory.closed[world, column]
-                memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
-            weight = stiffest(memory.delassus[world, c, c])
-            own = pyramid_impulse_rate(memory.mode[world, c], weight, share * memory.friction[world, c])
-            own = own + mat33(soft, z, z, z, soft, z, z, z, soft)
-            memory.matrix[world, row, row] = memory.matrix[world, row, row] + own
+            rate = velocity_derivative(contact, world, c, friction_scale)
+            for column in range(start, start + active_count):
+                k = contact.solver.active[world, column]
+                contact.solver.matrix[world, row, column] = rate * contact.solver.delassus[world, c, k]
+            weight = max_diagonal(contact.solver.delassus[world, c, c])
+            own = pyramid_impulse_derivative(
+                contact.solver.mode[world, c], weight, friction_scale * contact.blocks.friction[world, c]
+            )
+            own = own + mat33(diagonal, z, z, z, diagonal, z, z, z, diagonal)
+            contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + own
         else:
-            rate = slip_rate(memory, world, c, share)
-            for column in range(start, start + closed):
-                k = memory.closed[world, column]
-                memory.matrix[world, row, column] = rate * memory.delassus[world, c, k]
-            along = projected(memory, world, c)
-            weight = memory.delassus[world, c, c][0, 0]
-            slope = weight * share * memory.friction[world, c]
-            # F_λ: of λ_t − μ λ_n y/|y| times A_nn, and y turns with λ_t.
-            memory.matrix[world, row, row] = memory.matrix[world, row, row] + mat33(
-                soft, z, z,
-                -slope * along[1], soft + weight * (scalar(1.0) - rate[1, 1]), -weight * rate[1, 2],
-                -slope * along[2], -weight * rate[2, 1], soft + weight * (scalar(1.0) - rate[2, 2]),
+            rate = velocity_derivative(contact, world, c, friction_scale)
+            for column in range(start, start + active_count):
+                k = contact.solver.active[world, column]
+                contact.solver.matrix[world, row, column] = rate * contact.solver.delassus[world, c, k]
+            along = friction_direction(contact, world, c)
+            weight = contact.solver.delassus[world, c, c][0, 0]
+            slope = weight * friction_scale * contact.blocks.friction[world, c]
+            # F_λ of λ_t − μ λ_n y/|y| times A_nn, where y rotates with λ_t.
+            contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + mat33(
+                diagonal, z, z,
+                -slope * along[1], diagonal + weight * (scalar(1.0) - rate[1, 1]), -weight * rate[1, 2],
+                -slope * along[2], -weight * rate[2, 1], diagonal + weight * (scalar(1.0) - rate[2, 2]),
             )  # fmt: skip
-    return closed
+    return active_count
 
 
 @wp.func
-def write_imbalance(memory: ContactMemory, world: int, start: int, closed: int, share: scalar):
-    """Vector = F of the closed contacts."""
-    for row in range(start, start + closed):
-        c = memory.closed[world, row]
-        slip = memory.slip[world, c]
-        memory.vector[world, row] = slip
-        if memory.law[world, c] != TOUCHES:
-            memory.vector[world, row] = equations_beside(memory, world, c, share)
+def write_residual(contact: Contact, world: int, start: int, active_count: int, friction_scale: scalar):
+    """Write F of the active blocks to `vector`."""
+    for row in range(start, start + active_count):
+        c = contact.solver.active[world, row]
+        velocity = contact.solver.velocity[world, c]
+        contact.solver.vector[world, row] = velocity
+        if contact.blocks.law[world, c] != CONTACT:
+            contact.solver.vector[world, row] = noncontact_residual(contact, world, c, friction_scale)
         elif wp.static(pyramidal):
-            weight = stiffest(memory.delassus[world, c, c])
-            memory.vector[world, row] = pyramid_equations(
-                memory.mode[world, c], weight, share * memory.friction[world, c], memory.impulse[world, c], slip
+            weight = max_diagonal(contact.solver.delassus[world, c, c])
+            contact.solver.vector[world, row] = pyramid_residual(
+                contact.solver.mode[world, c],
+                weight,
+                friction_scale * contact.blocks.friction[world, c],
+                contact.solver.impulse[world, c],
+                velocity,
             )
-        elif memory.mode[world, c] != STICKS:
-            along = projected(memory, world, c)
-            weight = memory.delassus[world, c, c][0, 0]
-            impulse = memory.impulse[world, c]
-            off = weight * impulse - weight * share * memory.friction[world, c] * impulse[0] * along
-            memory.vector[world, row] = vec3(slip[0], off[1], off[2])
+        elif contact.solver.mode[world, c] != STICK:
+            along = friction_direction(contact, world, c)
+            weight = contact.solver.delassus[world, c, c][0, 0]
+            impulse = contact.solver.impulse[world, c]
+            residual = (
+                weight * impulse - weight * friction_scale * contact.blocks.friction[world, c] * impulse[0] * along
+            )
+            contact.solver.vector[world, row] = vec3(velocity[0], residual[1], residual[2])
 
 
 @wp.func
 def newton_step(
-    memory: ContactMemory, world: int, start: int, end: int, share: scalar, compliance: scalar, factored: int
+    contact: Contact, world: int, start: int, end: int, friction_scale: scalar, compliance: scalar, factored: int
 ):
-    """One step towards F = 0 in the present modes, and the slip there: the number of contacts that are not open.
+    """Take one Newton step towards F = 0 in the present modes, and update velocities.
 
-    Where the last step's factors are those of this one too, `factored` is that number; otherwise it is negative.
+    Returns the number of active blocks.
+
+    `factored` is that number if the factors of the last step are still valid; otherwise it is negative.
     """
-    closed = wp.int32(factored)
-    if closed < 0:
-        closed = build_equations(memory, world, start, end, share, compliance)
-        factor(memory, world, start, closed)
-        let_go = bool(False)
+    active_count = wp.int32(factored)
+    if active_count < 0:
+        active_count = assemble_matrix(contact, world, start, end, friction_scale, compliance)
+        factor_blocks(contact, world, start, active_count)
+        has_opened = bool(False)
         for m in range(start, end):
-            c = memory.member[world, m]
-            if memory.mode[world, c] == OPEN:
-                let_go = let_go or largest(memory.impulse[world, c]) > scalar(0.0)
-                memory.impulse[world, c] = zero3()
-        if let_go:
-            find_slip(memory, world, start, end)
-    write_imbalance(memory, world, start, closed, share)
-    solve_factored(memory, world, start, closed)
-    for row in range(start, start + closed):
-        c = memory.closed[world, row]
-        memory.impulse[world, c] = memory.impulse[world, c] - memory.vector[world, row]
-    find_slip(memory, world, start, end)
-    return closed
+            c = contact.solver.island_member[world, m]
+            if contact.solver.mode[world, c] == OPEN:
+                has_opened = has_opened or max_abs(contact.solver.impulse[world, c]) > scalar(0.0)
+                contact.solver.impulse[world, c] = zero3()
+        if has_opened:
+            update_velocities(contact, world, start, end)
+    write_residual(contact, world, start, active_count, friction_scale)
+    solve_factored(contact, world, start, active_count)
+    for row in range(start, start + active_count):
+        c = contact.solver.active[world, row]
+        contact.solver.impulse[world, c] = contact.solver.impulse[world, c] - contact.solver.vector[world, row]
+    update_velocities(contact, world, start, end)
+    return active_count
 
 
 @wp.func
-def are_pressed(memory: ContactMemory, world: int, start: int, end: int):
-    """Whether the island is of contacts alone, which all approach and have friction."""
-    found = bool(True)
+def are_all_approaching(contact: Contact, world: int, start: int, end: int):
+    """Return True if the island consists of contacts only, which all approach and have friction."""
+    result = bool(True)
     for m in range(start, end):
-        c = memory.member[world, m]
-        if memory.law[world, c] != TOUCHES or not (memory.friction[world, c] > scalar(0.0)):
-            found = bool(False)
-        if not (memory.drive[world, c][0] < scalar(0.0)):
-            found = bool(False)
-    return found
+        c = contact.solver.island_member[world, m]
+        if contact.blocks.law[world, c] != CONTACT or not (contact.blocks.friction[world, c] > scalar(0.0)):
+            result = bool(False)
+        if not (contact.blocks.free_velocity[world, c][0] < scalar(0.0)):
+            result = bool(False)
+    return result
 
 
 @wp.func
-def worst_pivot(memory: ContactMemory, world: int, start: int, end: int):
-    """The largest reciprocal of a pivot that `factor` left, zero for one that there is none of."""
+def max_inverse_pivot(contact: Contact, world: int, start: int, end: int):
+    """Return the largest reciprocal of a pivot that `factor_blocks` left; very large if a pivot vanished."""
     worst = scalar(0.0)
     for row in range(start, end):
-        own = memory.matrix[world, row, row]
+        own = contact.solver.matrix[world, row, row]
         for k in range(3):
             if own[k, k] == scalar(0.0):
                 worst = scalar(1.0e30)
@@ -193,91 +205,93 @@ def worst_pivot(memory: ContactMemory, world: int, start: int, end: int):
 
 
 @wp.func
-def hold_all(memory: ContactMemory, world: int, start: int, end: int, size: scalar):
-    """Impulses with which nothing moves, and their residual: a large one where something has to.
+def solve_all_sticking(contact: Contact, world: int, start: int, end: int, size: scalar):
+    """Compute the impulses that stop all contacts; returns their residual, which is large if some contact has to move.
 
-    That is most of what stands. One solve without compliance finds it, unless rows depend on each other.
+    This solves most resting stacks with one factorization without compliance, unless rows are linearly dependent.
     """
     residual = scalar(1.0e29)
-    if are_pressed(memory, world, start, end):
-        most = scalar(0.0)
+    if are_all_approaching(contact, world, start, end):
+        max_diagonal_entry = scalar(0.0)
         for m in range(start, end):
-            c = memory.member[world, m]
-            memory.closed[world, m] = c
-            memory.mode[world, c] = STICKS
-            memory.vector[world, m] = -memory.drive[world, c]
+            c = contact.solver.island_member[world, m]
+            contact.solver.active[world, m] = c
+            contact.solver.mode[world, c] = STICK
+            contact.solver.vector[world, m] = -contact.blocks.free_velocity[world, c]
             for n in range(start, end):
-                memory.matrix[world, m, n] = memory.delassus[world, c, memory.member[world, n]]
-            own = memory.delassus[world, c, c]
-            most = wp.max(most, wp.max(own[0, 0], wp.max(own[1, 1], own[2, 2])))
-        factor(memory, world, start, end - start)
-        if worst_pivot(memory, world, start, end) * most < DEPENDENT:
-            solve_factored(memory, world, start, end - start)
+                contact.solver.matrix[world, m, n] = contact.solver.delassus[
+                    world, c, contact.solver.island_member[world, n]
+                ]
+            own = contact.solver.delassus[world, c, c]
+            max_diagonal_entry = wp.max(max_diagonal_entry, wp.max(own[0, 0], wp.max(own[1, 1], own[2, 2])))
+        factor_blocks(contact, world, start, end - start)
+        if max_inverse_pivot(contact, world, start, end) * max_diagonal_entry < MAX_PIVOT_RATIO:
+            solve_factored(contact, world, start, end - start)
             for m in range(start, end):
-                memory.impulse[world, memory.member[world, m]] = memory.vector[world, m]
-            find_slip(memory, world, start, end)
-            residual = judge(memory, world, start, end, scalar(1.0), EXACT * size) / size
-            memory.factored[world, start] = end - start
+                contact.solver.impulse[world, contact.solver.island_member[world, m]] = contact.solver.vector[world, m]
+            update_velocities(contact, world, start, end)
+            residual = verify_modes(contact, world, start, end, scalar(1.0), MODE_TOLERANCE * size) / size
+            contact.solver.factored[world, start] = end - start
     return residual
 
 
 @wp.func
-def finish(
-    memory: ContactMemory,
+def refine(
+    contact: Contact,
     world: int,
     start: int,
     end: int,
-    share: scalar,
+    friction_scale: scalar,
     size: scalar,
     compliance: scalar,
     slowness: int,
-    present: scalar,
+    initial_residual: scalar,
 ):
-    """Newton's method from the present impulse, slip and modes, with a share of the friction; the residual.
+    """Run Newton's method from the present impulses, velocities and modes; returns the residual.
 
-    A solution that is followed is so in so many times more steps, each of them as much smaller. Where Newton's method
-    does not converge (rows that differ by rounding alone cannot all stand still), the best it met is kept, or the
-    start, whose residual is `present`.
+    A homotopy in compliance takes `slowness` times more and smaller steps. If Newton's method does not converge (rows
+    that differ by rounding only cannot all stand still), the best iterate is kept, or the start, whose residual is
+    `present`.
     """
     residual = scalar(1.0e30)
-    best = present
-    keep(memory, world, start, end)
-    steps = wp.int32(NEWTON_STEPS)
-    if compliance >= SOFT:
-        steps = SOFT_STEPS
-    fall = scalar(1.0) * SOFTENED
-    following = compliance >= SOFTEST
-    if following:
-        steps = slowness * FOLLOWING_STEPS
-        fall = wp.pow(FOLLOWING, scalar(1.0) / scalar(slowness))
-    softness = scalar(1.0) * compliance  # a variable, not a constant, to Warp
-    in_a_row = wp.int32(0)  # steps after which a mode changed
+    best = initial_residual
+    accept(contact, world, start, end)
+    steps = wp.int32(MAX_NEWTON_STEPS)
+    if compliance >= HIGH_COMPLIANCE:
+        steps = MAX_COMPLIANT_STEPS
+    decay = scalar(1.0) * COMPLIANCE_DECAY
+    is_homotopy = compliance >= MAX_COMPLIANCE
+    if is_homotopy:
+        steps = slowness * MAX_HOMOTOPY_STEPS
+        decay = wp.pow(HOMOTOPY_DECAY, scalar(1.0) / scalar(slowness))
+    current_compliance = scalar(1.0) * compliance  # makes a Warp variable of a constant
+    changed_steps = wp.int32(0)  # consecutive steps that changed a mode
     factored = wp.int32(-1)
-    memory.factored[world, start] = -1
+    contact.solver.factored[world, start] = -1
     step = wp.int32(0)
-    while step < steps and not (residual <= TIGHT):
-        closed = newton_step(memory, world, start, end, share, softness, factored)
-        residual = judge(memory, world, start, end, share, EXACT * size) / size
+    while step < steps and not (residual <= CONVERGED_RESIDUAL):
+        active_count = newton_step(contact, world, start, end, friction_scale, current_compliance, factored)
+        residual = verify_modes(contact, world, start, end, friction_scale, MODE_TOLERANCE * size) / size
         if residual < best:
             best = residual
-            keep(memory, world, start, end)
+            accept(contact, world, start, end)
         factored = -1
-        alone = following and in_a_row < end - start
-        after = take_modes(memory, world, start, end, following, alone)
-        if after == LINEAR and softness <= COMPLIANCE:
-            factored = closed
-        if softness > COMPLIANCE and (after != CHANGED or not alone):
-            softness = fall * softness
-        in_a_row += 1
-        if after != CHANGED:
-            in_a_row = 0
+        alone = is_homotopy and changed_steps < end - start
+        outcome = update_modes(contact, world, start, end, is_homotopy, alone)
+        if outcome == LINEAR and current_compliance <= COMPLIANCE:
+            factored = active_count
+        if current_compliance > COMPLIANCE and (outcome != CHANGED or not alone):
+            current_compliance = decay * current_compliance
+        changed_steps += 1
+        if outcome != CHANGED:
+            changed_steps = 0
         step += 1
-    memory.factored[world, start] = factored
+    contact.solver.factored[world, start] = factored
     if not (residual <= best):
-        memory.factored[world, start] = -1
+        contact.solver.factored[world, start] = -1
         for m in range(start, end):
-            c = memory.member[world, m]
-            memory.impulse[world, c] = memory.best_impulse[world, c]
-            memory.mode[world, c] = memory.best_mode[world, c]
-        find_slip(memory, world, start, end)
+            c = contact.solver.island_member[world, m]
+            contact.solver.impulse[world, c] = contact.solver.best_impulse[world, c]
+            contact.solver.mode[world, c] = contact.solver.best_mode[world, c]
+        update_velocities(contact, world, start, end)
     return best

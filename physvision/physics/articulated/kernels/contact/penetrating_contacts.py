@@ -1,75 +1,83 @@
-"""Which contacts overlap, what each of them is told of its reference, and what their forces give in a step."""
+"""Detection of penetrating contacts for convex contact, and the impulses of their forces."""
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import first_near
-from physvision.physics.articulated.kernels.collision.joint_limits import stop_gap, write_stop_jacobian
-from physvision.physics.articulated.kernels.collision.narrow_phase import closest_of, write_jacobian
-from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.spatial.vectors import transposed, zero3
-from physvision.physics.articulated.kernels.structs import ContactMemory, Contacts, Tree, Workspace
-
-from .convex_contact import hardness, share_of, times_stiffness
-from .convex_solver import scale_halves
-from .delassus import contact_velocity, sweep_inward
+from ..collision.broad_phase import next_candidate
+from ..collision.joint_limits import limit_separation, write_limit_jacobian
+from ..collision.narrow_phase import pair_primitive, write_contact_jacobian
+from ..precision import scalar
+from ..spatial.vectors import transpose_product, zero3
+from ..structs import Contact, Model, Tree, Workspace
+from .convex_contact import edge_stiffness, impedance, stiffness_product
+from .convex_solver import scale_half_jacobian
+from .delassus import contact_velocity, write_half_jacobian
 
 
 @wp.func
-def list_overlapping(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List what overlaps: how hard it is, how far it lags behind its reference, and H; how many, −1 beyond room."""
+def detect_penetrations(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+    """Add the penetrating candidates: stiffness, lag behind the reference, and H.
+
+    Returns their number, -1 beyond the limit.
+    """
     count = wp.int32(0)
-    pair = first_near(contacts, memory, world, 0, scalar(0.0))
-    while pair < contacts.candidates and count >= 0:
-        gap = scalar(0.0)
-        room = bool(count < contacts.capacity)
-        if pair < contacts.pairs:
-            near = closest_of(contacts, memory, world, pair)
-            gap = near.gap
-            if gap < scalar(0.0) and room:
-                memory.friction[world, count] = contacts.friction[world, pair]
-                write_jacobian(tree, work, contacts, memory, world, count, pair, near)
+    pair = next_candidate(model, contact, world, 0, scalar(0.0))
+    while pair < model.candidates and count >= 0:
+        separation = scalar(0.0)
+        has_room = bool(count < model.max_blocks)
+        if pair < model.pairs.count:
+            primitive = pair_primitive(model, contact, world, pair)
+            separation = primitive.separation
+            if separation < scalar(0.0) and has_room:
+                contact.blocks.friction[world, count] = model.pairs.friction[world, pair]
+                write_contact_jacobian(tree, work, model, contact, world, count, pair, primitive)
         else:
-            gap = stop_gap(contacts, memory, world, pair)
-            if gap < scalar(0.0) and room:
-                memory.friction[world, count] = scalar(0.0)
-                write_stop_jacobian(tree, contacts, memory, world, count, pair)
-        memory.gap[world, pair] = gap
-        memory.overlap[world] = wp.max(memory.overlap[world], -gap)
-        if gap < scalar(0.0):
-            if room:
-                reference = contacts.reference[pair]
-                shares = contacts.shares[pair]
-                share, _slope = share_of(reference, shares, gap)
-                memory.pair[world, count] = pair
-                memory.hardness[world, count] = hardness(share, shares[2], memory.friction[world, count])
-                lag = -reference[1] * contact_velocity(tree, memory, world, count, work.v, row)
-                lag = lag - contact_velocity(tree, memory, world, count, work.a, row)
-                lag[0] = lag[0] - reference[0] * share * gap
-                memory.lag[world, count] = lag
-                sweep_inward(tree, work, memory, world, count)
-                scale_halves(tree, work, memory, world, count)
+            separation = limit_separation(model, contact, world, pair)
+            if separation < scalar(0.0) and has_room:
+                contact.blocks.friction[world, count] = scalar(0.0)
+                write_limit_jacobian(tree, model, contact, world, count, pair)
+        contact.detection.separation[world, pair] = separation
+        contact.status.penetration[world] = wp.max(contact.status.penetration[world], -separation)
+        if separation < scalar(0.0):
+            if has_room:
+                reference = model.convex.reference[pair]
+                impedances = model.convex.impedance[pair]
+                ratio, _slope = impedance(reference, impedances, separation)
+                contact.blocks.pair[world, count] = pair
+                contact.convex.edge_stiffness[world, count] = edge_stiffness(
+                    ratio, impedances[2], contact.blocks.friction[world, count]
+                )
+                lag = -reference[1] * contact_velocity(tree, contact, world, count, work.v, row)
+                lag = lag - contact_velocity(tree, contact, world, count, work.a, row)
+                lag[0] = lag[0] - reference[0] * ratio * separation
+                contact.convex.lag[world, count] = lag
+                write_half_jacobian(tree, work, contact, world, count)
+                scale_half_jacobian(tree, work, contact, world, count)
                 count += 1
             else:
                 count = -1
-        pair = first_near(contacts, memory, world, pair + 1, scalar(0.0))
+        pair = next_candidate(model, contact, world, pair + 1, scalar(0.0))
     return count
 
 
 @wp.func
-def force_of(memory: ContactMemory, world: int, c: int):
-    return times_stiffness(
-        memory.hardness[world, c], memory.friction[world, c], memory.mode[world, c], memory.lag[world, c]
+def contact_force(contact: Contact, world: int, c: int):
+    """Return the force of contact c along its normal and tangents."""
+    return stiffness_product(
+        contact.convex.edge_stiffness[world, c],
+        contact.blocks.friction[world, c],
+        contact.solver.mode[world, c],
+        contact.convex.lag[world, c],
     )
 
 
 @wp.func
-def note_pushes(contacts: Contacts, memory: ContactMemory, world: int, row: int, count: int, interval: scalar):
-    """Add what each pair's first shape takes by these forces in an interval; the first row of a step begins anew."""
+def accumulate_forces(model: Model, contact: Contact, world: int, row: int, count: int, interval: scalar):
+    """Add the impulses of these forces over an interval to those of the step; the first row of a step clears them."""
     if row == 0:
-        for pair in range(contacts.pairs):
-            memory.pushed[world, pair] = zero3()
+        for pair in range(model.pairs.count):
+            contact.status.pair_impulse[world, pair] = zero3()
     for c in range(count):
-        pair = memory.pair[world, c]
-        if pair < contacts.pairs:
-            force = transposed(memory.frame[world, c], force_of(memory, world, c))
-            memory.pushed[world, pair] = memory.pushed[world, pair] + interval * force
+        pair = contact.blocks.pair[world, c]
+        if pair < model.pairs.count:
+            force = transpose_product(contact.blocks.frame[world, c], contact_force(contact, world, c))
+            contact.status.pair_impulse[world, pair] = contact.status.pair_impulse[world, pair] + interval * force

@@ -1,52 +1,96 @@
-"""Friction against turning: a block beside that of its contact, whose velocity is frame · (ω_a − ω_b).
+"""Rotational friction: a block besides that of its contact, with the velocity frame · (ω_a − ω_b).
 
-`touching_backward` has its adjoint.
+`narrow_phase_adjoint` has its adjoint.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.spatial.vectors import zero3
-from physvision.physics.articulated.kernels.structs import TURNS, ContactMemory, Contacts, Tree, Workspace
+from ..precision import scalar, vec3
+from ..spatial.vectors import zero3
+from ..structs import ROLL, SPIN, SPIN_AND_ROLL, STICK, TORSIONAL_ROLLING, Contact, Model, Tree, Workspace
+from .settings import SOLVER
+
+MIN_WEIGHT = wp.constant(scalar(SOLVER.min_size))
+
+
+@wp.func
+def is_spinning(mode: int):
+    """Return True if a mode of rotational friction spins."""
+    return mode == SPIN or mode == SPIN_AND_ROLL
+
+
+@wp.func
+def is_rolling(mode: int):
+    """Return True if a mode of rotational friction rolls."""
+    return mode == ROLL or mode == SPIN_AND_ROLL
+
+
+@wp.func
+def rotational_mode(spins: bool, rolling: bool):
+    """Return the mode of rotational friction that spins, rolls, both or neither."""
+    mode = wp.int32(STICK)
+    if spins:
+        mode = SPIN
+    if rolling:
+        mode = ROLL
+        if spins:
+            mode = SPIN_AND_ROLL
+    return mode
+
+
+@wp.func
+def rolling_direction(y: vec3):
+    """Return length (first) and direction of the rolling part of a velocity."""
+    length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), MIN_WEIGHT)
+    return vec3(length, y[1] / length, y[2] / length)
+
+
+@wp.func
+def sign_or_one(x: scalar):
+    """Return the sign of a number, 1 for zero."""
+    sign = scalar(1.0)
+    if x < scalar(0.0):
+        sign = scalar(-1.0)
+    return sign
 
 
 @wp.func(inline=True)
-def add_turning(
-    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int, slot: int
+def add_rotational_friction(
+    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, pair: int, slot: int
 ):
-    """List the turning friction of the contact in `slot`, behind it, if it was listed and its pair has some."""
+    """Add the rotational friction of the contact in `slot` after it, if the contact was added and its pair has some."""
     own = slot + 1
-    if contacts.turns[pair] != 0 and memory.count[world, row] == own:
-        memory.count[world, row] = own + 1
-        if own < contacts.capacity:
-            frame = memory.frame[world, slot]
-            one = contacts.shape_link[contacts.first[pair]]
-            other = contacts.shape_link[contacts.second[pair]]
+    if model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == own:
+        contact.events.count[world, row] = own + 1
+        if own < model.max_blocks:
+            frame = contact.blocks.frame[world, slot]
+            first_link = model.shapes.link[model.pairs.first[pair]]
+            second_link = model.shapes.link[model.pairs.second[pair]]
             length = wp.int32(0)
-            total = zero3()
-            while one >= 0 or other >= 0:
-                i = wp.max(one, other)
-                sign = scalar(0.0)  # what carries both turns neither against the other
-                if one == i:
+            velocity = zero3()
+            while first_link >= 0 or second_link >= 0:
+                i = wp.max(first_link, second_link)
+                sign = scalar(0.0)  # a link that carries both shapes causes no relative rotation
+                if first_link == i:
                     sign += scalar(1.0)
-                    one = tree.parent[i]
-                if other == i:
+                    first_link = tree.parent[i]
+                if second_link == i:
                     sign -= scalar(1.0)
-                    other = tree.parent[i]
+                    second_link = tree.parent[i]
                 for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
                     along = sign * (frame * work.axis_angular[world, d])
-                    memory.jacobian[world, own, d] = along
-                    total = total + work.v[world, row, d] * along
-                memory.path[world, own, length] = i
+                    contact.blocks.jacobian[world, own, d] = along
+                    velocity = velocity + work.v[world, row, d] * along
+                contact.blocks.path[world, own, length] = i
                 length += 1
-            memory.path_length[world, own] = length
-            memory.pair[world, own] = pair
-            memory.law[world, own] = TURNS
-            memory.holder[world, own] = slot
-            memory.friction[world, own] = scalar(0.0)
-            memory.restitution[world, own] = scalar(0.0)
-            memory.torsion[world, own] = contacts.torsion[world, pair]
-            memory.rolling[world, own] = contacts.rolling[world, pair]
-            memory.before[world, own] = total
-            memory.bias[world, own] = zero3()
-            memory.yielding[world, own] = scalar(0.0)
+            contact.blocks.path_length[world, own] = length
+            contact.blocks.pair[world, own] = pair
+            contact.blocks.law[world, own] = TORSIONAL_ROLLING
+            contact.blocks.parent[world, own] = slot
+            contact.blocks.friction[world, own] = scalar(0.0)
+            contact.blocks.restitution[world, own] = scalar(0.0)
+            contact.blocks.torsional_friction[world, own] = model.pairs.torsional_friction[world, pair]
+            contact.blocks.rolling_friction[world, own] = model.pairs.rolling_friction[world, pair]
+            contact.blocks.initial_velocity[world, own] = velocity
+            contact.blocks.velocity_bias[world, own] = zero3()
+            contact.blocks.compliance[world, own] = scalar(0.0)

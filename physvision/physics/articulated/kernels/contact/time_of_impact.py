@@ -1,172 +1,192 @@
-"""When a flight ends: the first gap to close on its way, at the time that a bracketed root gives to rounding."""
+"""Time of impact: the first separation that reaches zero in a flight, by a bracketed root to rounding."""
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import find_reach, reach_of
-from physvision.physics.articulated.kernels.collision.joint_limits import stop_reach
-from physvision.physics.articulated.kernels.collision.narrow_phase import gap_of, place_in_world
-from physvision.physics.articulated.kernels.dynamics.joints import advance
-from physvision.physics.articulated.kernels.precision import DOUBLE, scalar
-from physvision.physics.articulated.kernels.spatial.root_finding import bracket, guess, narrowed
-from physvision.physics.articulated.kernels.structs import ContactMemory, Contacts, Tree, Workspace
+from ..collision.broad_phase import max_approach, update_link_displacements
+from ..collision.joint_limits import max_limit_approach
+from ..collision.narrow_phase import candidate_separation, update_poses
+from ..dynamics.joints import integrate_positions
+from ..precision import scalar
+from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
+from ..structs import Contact, Model, Tree, Workspace
+from .settings import SOLVER
 
-ROUNDING = wp.constant(scalar(4.0e-16 if DOUBLE else 2.0e-7))
-GRAZING = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-4))  # m; an event that so little makes or undoes has no slope
-LATEST = wp.constant(scalar(2.0 * 1.01))  # a dip of twice the bend is at the end; the parabola may tell it later
-ITERATIONS = wp.constant(100)
-BOUNDLESS = wp.constant(scalar(1.0e30))  # m; of an overlap
-TOUCHING = wp.constant(scalar(1.0e-9 if DOUBLE else 1.0e-5))  # m; a gap below it is closed
-
-
-@wp.func
-def near_enough(contacts: Contacts, memory: ContactMemory, world: int):
-    """The gap up to which what is slow touches: what rolls or rocks does not leave and strike."""
-    return wp.max(TOUCHING, contacts.rest_speed * memory.left[world, 0])
+ROUNDING = wp.constant(scalar(SOLVER.time_tolerance))
+GRAZING_DISTANCE = wp.constant(scalar(SOLVER.grazing_distance))
+MAX_DIP_RATIO = wp.constant(scalar(SOLVER.max_dip_ratio))
+MAX_ITERATIONS = wp.constant(SOLVER.max_root_iterations)
+UNLIMITED_PENETRATION = wp.constant(scalar(1.0e30))  # m; initial penetrations are not limited
+CONTACT_TOLERANCE = wp.constant(scalar(SOLVER.contact_tolerance))
 
 
 @wp.func
-def move_by(tree: Tree, work: Workspace, world: int, row: int, t: scalar):
-    """q[row + 1] after a flight of time t."""
+def contact_threshold(model: Model, contact: Contact, world: int):
+    """Return the separation below which slow candidates count as contacts, so that rolling makes no impacts."""
+    return wp.max(CONTACT_TOLERANCE, model.restitution_threshold * contact.events.remaining_time[world, 0])
+
+
+@wp.func
+def integrate_flight(tree: Tree, work: Workspace, world: int, row: int, t: scalar):
+    """Write q[row + 1] after a flight of time t."""
     for d in range(tree.velocities):
-        work.rate[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
-    advance(tree, world, work.q, row, row + 1, work.rate, row + 1, t)
+        work.step_velocity[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
+    integrate_positions(tree, world, work.q, row, row + 1, work.step_velocity, row + 1, t)
 
 
 @wp.func(inline=True)
-def fly(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, t: scalar):
-    """The same, and the links and shapes there."""
-    move_by(tree, work, world, row, t)
-    place_in_world(tree, contacts, memory, world, work.q, row + 1)
+def move_along_flight(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, t: scalar):
+    """Write q[row + 1] after a flight of time t, and update the poses of links and shapes."""
+    integrate_flight(tree, work, world, row, t)
+    update_poses(tree, model, contact, world, work.q, row + 1)
 
 
 @wp.func(inline=True)
-def closing_time(
-    tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int, pair: int
-):
-    """When within the flight the pair's gap closes; -1 if it does not.
+def time_of_impact(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, pair: int):
+    """Return the time in the flight at which the pair's separation reaches zero; -1 if it does not.
 
-    Three gaps tell where to look: at the start, in the middle, at the end. A dip between them is looked for at the
-    least of the parabola through them. The parabola tells as well how deep the pair dips, which is noted.
+    Three separations, at the start, the middle and the end, give the parabola to search: a dip between them is examined
+    at its minimum. The depth of the dip is stored.
     """
-    left = memory.left[world, row]
-    start = memory.gap[world, pair]
-    middle = memory.middle_gap[world, pair]
-    end = memory.end_gap[world, pair]
-    bend = scalar(2.0) * (start - scalar(2.0) * middle + end)
-    slope = scalar(4.0) * middle - scalar(3.0) * start - end
-    memory.depth[world, pair] = GRAZING
+    remaining = contact.events.remaining_time[world, row]
+    start = contact.detection.separation[world, pair]
+    mid = contact.detection.mid_separation[world, pair]
+    end = contact.detection.end_separation[world, pair]
+    curvature = scalar(2.0) * (start - scalar(2.0) * mid + end)
+    slope = scalar(4.0) * mid - scalar(3.0) * start - end
+    contact.detection.dip_depth[world, pair] = GRAZING_DISTANCE
     if start <= scalar(0.0):
-        return scalar(0.0)  # it has arrived; rounding alone can have brought it farther
-    between = bracket(scalar(0.0), scalar(0.5) * left, start, middle)
-    unknown = wp.int32(0)  # whether the gap at the bracket's high end has yet to be looked at
-    if middle >= scalar(0.0):
-        between = bracket(scalar(0.5) * left, left, middle, end)
-        if end >= scalar(0.0) and bend > scalar(0.0) and slope < scalar(0.0) and slope > -LATEST * bend:
-            dip = start - slope * slope / (scalar(4.0) * bend)
-            if dip < wp.max(scalar(0.1) * wp.min(start, end), GRAZING):
-                unknown = 1
-                between = bracket(scalar(0.0), scalar(-0.5) * slope / bend * left, start, scalar(-1.0))
-    closes = between.value_high < scalar(0.0)
+        return scalar(0.0)  # it touches already; only rounding makes it negative
+    interval = make_bracket(scalar(0.0), scalar(0.5) * remaining, start, mid)
+    is_unverified = wp.int32(0)  # whether the separation at the high end is not computed yet
+    if mid >= scalar(0.0):
+        interval = make_bracket(scalar(0.5) * remaining, remaining, mid, end)
+        if (
+            end >= scalar(0.0)
+            and curvature > scalar(0.0)
+            and slope < scalar(0.0)
+            and slope > -MAX_DIP_RATIO * curvature
+        ):
+            dip = start - slope * slope / (scalar(4.0) * curvature)
+            if dip < wp.max(scalar(0.1) * wp.min(start, end), GRAZING_DISTANCE):
+                is_unverified = 1
+                interval = make_bracket(scalar(0.0), scalar(-0.5) * slope / curvature * remaining, start, scalar(-1.0))
+    has_root = interval.value_high < scalar(0.0)
     iteration = wp.int32(0)
-    while iteration < ITERATIONS and between.high - between.low > ROUNDING * left and between.value_high < scalar(0.0):
-        t = between.high
-        if unknown == 0:
-            t = guess(between)
-        fly(tree, work, contacts, memory, world, row, t)
-        value = gap_of(contacts, memory, world, pair)
-        if unknown != 0:
-            memory.depth[world, pair] = wp.abs(value)
-            between.value_high = value
-            closes = value < scalar(0.0)
-            unknown = 0
+    while (
+        iteration < MAX_ITERATIONS
+        and interval.high - interval.low > ROUNDING * remaining
+        and interval.value_high < scalar(0.0)
+    ):
+        t = interval.high
+        if is_unverified == 0:
+            t = secant_estimate(interval)
+        move_along_flight(tree, work, model, contact, world, row, t)
+        value = candidate_separation(model, contact, world, pair)
+        if is_unverified != 0:
+            contact.detection.dip_depth[world, pair] = wp.abs(value)
+            interval.value_high = value
+            has_root = value < scalar(0.0)
+            is_unverified = 0
         else:
-            between = narrowed(between, t, value, value > scalar(0.0))
+            interval = narrow_bracket(interval, t, value, value > scalar(0.0))
         iteration += 1
-    found = scalar(-1.0)
-    if closes:
-        found = between.high
-        if bend > scalar(0.0):
-            closing = slope + scalar(2.0) * bend * found / left
-            memory.depth[world, pair] = closing * closing / (scalar(4.0) * bend)
-    return found
+    result = scalar(-1.0)
+    if has_root:
+        result = interval.high
+        if curvature > scalar(0.0):
+            approach_speed = slope + scalar(2.0) * curvature * result / remaining
+            contact.detection.dip_depth[world, pair] = approach_speed * approach_speed / (scalar(4.0) * curvature)
+    return result
 
 
 @wp.func
-def all_listed(contacts: Contacts, memory: ContactMemory, world: int, group: int):
-    """Whether all pairs of a group that was looked at take part in the flight."""
-    found = bool(True)
-    for pair in range(contacts.group_start[group], contacts.group_start[group + 1]):
-        if memory.listed[world, pair] == 0:
-            found = bool(False)
-    return found
+def is_group_active(model: Model, contact: Contact, world: int, group: int):
+    """Return True if all pairs of a group take part in the flight."""
+    result = bool(True)
+    for pair in range(model.groups.start[group], model.groups.start[group + 1]):
+        if contact.detection.is_active[world, pair] == 0:
+            result = bool(False)
+    return result
 
 
 @wp.func(inline=True)
-def watch(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """List the candidates that may end the flight, those within reach that do not take part in it: their number.
+def list_monitored(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+    """List the candidates that may end the flight, those within reach that do not take part in it.
 
-    None does where any overlap is allowed: what is pushed apart there may run into others, which the next push frees.
+    Returns their number.
+
+    There are none if any penetration is allowed: shapes that are pushed apart may run into others, which the next push
+    separates.
     """
-    left = memory.left[world, row]
-    enough = near_enough(contacts, memory, world)
-    watched = wp.int32(0)
-    if contacts.overlap < BOUNDLESS and (memory.count[world, row] < contacts.candidates or contacts.beside != 0):
-        known = wp.int32(0)  # whether it was found how far links get
-        for group in range(contacts.groups):
-            start = contacts.group_start[group]
-            reach = scalar(-1.0e30)
-            if memory.group_gap[world, group] > enough or not all_listed(contacts, memory, world, group):
-                if known == 0:
-                    find_reach(tree, work, contacts, memory, world, row, left)
-                    known = 1
-                reach = reach_of(tree, contacts, memory, world, start)
-            if memory.group_gap[world, group] <= reach:
-                for pair in range(start, contacts.group_start[group + 1]):
-                    if memory.group_gap[world, group] > enough:
-                        # Shapes are still where the flight begins.
-                        memory.listed[world, pair] = 0
-                        memory.gap[world, pair] = gap_of(contacts, memory, world, pair)
-                    if memory.listed[world, pair] == 0 and memory.gap[world, pair] <= reach:
-                        memory.watched[world, watched] = pair
-                        watched += 1
-        for stop in range(contacts.pairs, contacts.candidates):
-            if memory.listed[world, stop] == 0:
-                if memory.gap[world, stop] <= stop_reach(tree, work, contacts, world, row, stop, left):
-                    memory.watched[world, watched] = stop
-                    watched += 1
-    return watched
+    remaining = contact.events.remaining_time[world, row]
+    threshold = contact_threshold(model, contact, world)
+    count = wp.int32(0)
+    if model.max_penetration < UNLIMITED_PENETRATION and (
+        contact.events.count[world, row] < model.candidates or model.noncontact_blocks != 0
+    ):
+        is_updated = wp.int32(0)  # whether link displacements are up to date
+        for group in range(model.groups.count):
+            start = model.groups.start[group]
+            approach = scalar(-1.0e30)
+            if contact.detection.group_separation[world, group] > threshold or not is_group_active(
+                model, contact, world, group
+            ):
+                if is_updated == 0:
+                    update_link_displacements(tree, work, model, contact, world, row, remaining)
+                    is_updated = 1
+                approach = max_approach(tree, model, contact, world, start)
+            if contact.detection.group_separation[world, group] <= approach:
+                for pair in range(start, model.groups.start[group + 1]):
+                    if contact.detection.group_separation[world, group] > threshold:
+                        # Shapes are still at the start of the flight.
+                        contact.detection.is_active[world, pair] = 0
+                        contact.detection.separation[world, pair] = candidate_separation(model, contact, world, pair)
+                    if (
+                        contact.detection.is_active[world, pair] == 0
+                        and contact.detection.separation[world, pair] <= approach
+                    ):
+                        contact.detection.monitored[world, count] = pair
+                        count += 1
+        for limit in range(model.pairs.count, model.candidates):
+            if contact.detection.is_active[world, limit] == 0:
+                if contact.detection.separation[world, limit] <= max_limit_approach(
+                    tree, work, model, world, row, limit, remaining
+                ):
+                    contact.detection.monitored[world, count] = limit
+                    count += 1
+    return count
 
 
 @wp.func(inline=True)
-def find_event(tree: Tree, work: Workspace, contacts: Contacts, memory: ContactMemory, world: int, row: int):
-    """How long the flight is, and the pair that ends it: none that takes part in it, or is out of reach."""
-    left = memory.left[world, row]
-    duration = left
-    struck = wp.int32(-1)
-    nearly = wp.int32(0)
-    watched = watch(tree, work, contacts, memory, world, row)
-    memory.looked_ahead[world, row] = watched
-    if watched > 0:
+def find_event(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+    """Compute the duration of the flight and the candidate that ends it, among those that do not take part in it."""
+    remaining = contact.events.remaining_time[world, row]
+    duration = remaining
+    impact_pair = wp.int32(-1)
+    is_grazing = wp.int32(0)
+    count = list_monitored(tree, work, model, contact, world, row)
+    contact.events.monitored_count[world, row] = count
+    if count > 0:
         half = wp.int32(1)
         while half <= 2:
-            fly(tree, work, contacts, memory, world, row, scalar(0.5) * scalar(half) * left)
-            for k in range(watched):
-                pair = memory.watched[world, k]
-                memory.middle_gap[world, pair] = memory.end_gap[world, pair]
-                memory.end_gap[world, pair] = gap_of(contacts, memory, world, pair)
+            move_along_flight(tree, work, model, contact, world, row, scalar(0.5) * scalar(half) * remaining)
+            for k in range(count):
+                pair = contact.detection.monitored[world, k]
+                contact.detection.mid_separation[world, pair] = contact.detection.end_separation[world, pair]
+                contact.detection.end_separation[world, pair] = candidate_separation(model, contact, world, pair)
             half += 1
-        for k in range(watched):
-            pair = memory.watched[world, k]
-            found = closing_time(tree, work, contacts, memory, world, row, pair)
-            if found >= scalar(0.0) and found < duration:
-                duration = found
-                struck = pair
-            elif found < scalar(0.0) and memory.depth[world, pair] < GRAZING:
-                nearly = 1
-    if struck >= 0:
-        # What nearly closes after the event is looked at again in the next flight.
-        nearly = wp.int32(memory.depth[world, struck] < GRAZING)
-    if nearly != 0:
-        memory.grazes[world] = 1
-    memory.duration[world, row] = duration
-    memory.struck[world, row] = struck
+        for k in range(count):
+            pair = contact.detection.monitored[world, k]
+            time = time_of_impact(tree, work, model, contact, world, row, pair)
+            if time >= scalar(0.0) and time < duration:
+                duration = time
+                impact_pair = pair
+            elif time < scalar(0.0) and contact.detection.dip_depth[world, pair] < GRAZING_DISTANCE:
+                is_grazing = 1
+    if impact_pair >= 0:
+        # Grazing after the event is examined again in the next flight.
+        is_grazing = wp.int32(contact.detection.dip_depth[world, impact_pair] < GRAZING_DISTANCE)
+    if is_grazing != 0:
+        contact.events.is_grazing[world] = 1
+    contact.events.duration[world, row] = duration
+    contact.events.impact_pair[world, row] = impact_pair

@@ -1,47 +1,48 @@
-"""One substep by any tableau, and its adjoint: predict the velocity at its end, then advance the positions.
+"""One substep of a Runge–Kutta tableau, and its adjoint: predict the velocity at the end, then integrate positions.
 
-The workspace holds a row for each evaluation of the dynamics, and the row after the last holds the end of the step.
-`accelerate` stands at one place in the loop over rows only: called from two places it would not be inlined, and each
-call would copy its arguments, some kilobytes. What changes velocities at once belongs between the two halves.
+The workspace has a row for every evaluation of the dynamics; the row after the last holds the end of the step. The loop
+over rows calls `forward_dynamics` at one place only: called from two places it would not be inlined, and each call
+would copy its arguments, some kilobytes. Velocity jumps belong between the two halves.
 """
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.structs import Schedule, Tree, Workspace
-
-from .joints import advance, advance_backward
+from ..precision import scalar
+from ..structs import Schedule, Tree, Workspace
+from .joints import integrate_positions, integrate_positions_backward
 
 
 @wp.func
 def begin_stage(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
-    """Where the dynamics are evaluated: stage s stands at q ⊕ h reach v_{s−1}, v + h reach q̈_{s−1}."""
+    """Write the state of a stage: stage s is at q ⊕ h c_s v_{s−1} and v + h c_s q̈_{s−1}, with its fraction c_s."""
     stage = row % schedule.stages
     if stage > 0:
         start = row - stage
-        reach = schedule.reach[stage] * schedule.h
+        interval = schedule.stage_fraction[stage] * schedule.h
         for d in range(tree.velocities):
-            work.v[world, row, d] = work.v[world, start, d] + reach * work.a[world, row - 1, d]
-        advance(tree, world, work.q, start, row, work.v, row - 1, reach)
+            work.v[world, row, d] = work.v[world, start, d] + interval * work.a[world, row - 1, d]
+        integrate_positions(tree, world, work.q, start, row, work.v, row - 1, interval)
 
 
 @wp.func
 def begin_stage_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
-    """Adjoint of `begin_stage`: hands q_bar and v_bar of the stage to the substep's start and to the stage before."""
+    """Pass q_bar and v_bar of a stage to the start of the substep and to the previous stage."""
     stage = row % schedule.stages
     if stage > 0:
         start = row - stage
-        reach = schedule.reach[stage] * schedule.h
-        advance_backward(tree, world, work.q_bar, row, work.v, row - 1, work.v_bar, row - 1, work.q_bar, start, reach)
+        interval = schedule.stage_fraction[stage] * schedule.h
+        integrate_positions_backward(
+            tree, world, work.q_bar, row, work.v, row - 1, work.v_bar, row - 1, work.q_bar, start, interval
+        )
         for d in range(tree.velocities):
             bar = work.v_bar[world, row, d]
             work.v_bar[world, start, d] = work.v_bar[world, start, d] + bar
-            work.a_bar[world, row - 1, d] = work.a_bar[world, row - 1, d] + reach * bar
+            work.a_bar[world, row - 1, d] = work.a_bar[world, row - 1, d] + interval * bar
 
 
 @wp.func
-def predict(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
-    """v′ = v + h Σ weight q̈ of the substep's stages, the rows before `end`."""
+def predict_velocity(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """Compute v′ = v + h Σ weight q̈ over the stages of the substep, the rows before `end`."""
     start = end - schedule.stages
     for d in range(tree.velocities):
         mean = scalar(0.0)
@@ -51,26 +52,26 @@ def predict(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: in
 
 
 @wp.func
-def disagreement(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
-    """How far two evaluations at the middle of a Runge–Kutta substep are apart, as a share of its velocities.
+def stage_discrepancy(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """Return the difference of two evaluations at the middle of a Runge–Kutta substep, relative to its velocities.
 
-    It is of third order in h: small where the step resolves the motion, and near one where the method is unstable.
+    It is of third order in h: small if the step resolves the motion, and near one where the method is unstable.
     """
-    apart = scalar(0.0)
+    discrepancy = scalar(0.0)
     if schedule.stages > 2:
         start = end - schedule.stages
-        moving = scalar(0.0)
+        max_speed = scalar(0.0)
         for d in range(tree.velocities):
-            apart = wp.max(apart, wp.abs(work.a[world, start + 2, d] - work.a[world, start + 1, d]))
-            moving = wp.max(moving, wp.abs(work.v[world, start, d]) + wp.abs(work.v[world, end, d]))
-        if apart > scalar(0.0):
-            apart = schedule.h * apart / moving
-    return apart
+            discrepancy = wp.max(discrepancy, wp.abs(work.a[world, start + 2, d] - work.a[world, start + 1, d]))
+            max_speed = wp.max(max_speed, wp.abs(work.v[world, start, d]) + wp.abs(work.v[world, end, d]))
+        if discrepancy > scalar(0.0):
+            discrepancy = schedule.h * discrepancy / max_speed
+    return discrepancy
 
 
 @wp.func
-def predict_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
-    """Adjoint of `predict`: adds to v_bar of the substep's start, and sets a_bar of its stages."""
+def predict_velocity_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """Compute the adjoint of `predict_velocity`: add to v_bar of the substep's start, set a_bar of its stages."""
     start = end - schedule.stages
     for d in range(tree.velocities):
         bar = work.v_bar[world, end, d]
@@ -80,37 +81,39 @@ def predict_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int
 
 
 @wp.func
-def find_rate(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
-    """The velocity that moves positions over the substep: of the stages' mean and the end's velocity."""
+def update_step_velocity(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
+    """Compute the velocity that moves positions over the substep, from that of its stages and the final one."""
     start = end - schedule.stages
     for d in range(tree.velocities):
-        rate = (scalar(1.0) - schedule.share) * work.v[world, end, d]
-        if schedule.share > scalar(0.0):
+        rate = (scalar(1.0) - schedule.stage_velocity_weight) * work.v[world, end, d]
+        if schedule.stage_velocity_weight > scalar(0.0):
             for stage in range(schedule.stages):
-                rate += schedule.share * schedule.weight[stage] * work.v[world, start + stage, d]
-        work.rate[world, end, d] = rate
+                rate += schedule.stage_velocity_weight * schedule.weight[stage] * work.v[world, start + stage, d]
+        work.step_velocity[world, end, d] = rate
 
 
 @wp.func
 def advance_positions(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
-    """q′ = q ⊕ h rate."""
-    find_rate(tree, work, schedule, world, end)
-    advance(tree, world, work.q, end - schedule.stages, end, work.rate, end, schedule.h)
+    """Compute q′ = q ⊕ h · step_velocity at the end of the substep."""
+    update_step_velocity(tree, work, schedule, world, end)
+    integrate_positions(tree, world, work.q, end - schedule.stages, end, work.step_velocity, end, schedule.h)
 
 
 @wp.func
 def advance_positions_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, end: int):
-    """Adjoint of `advance_positions`: sets q_bar and v_bar of the stages, and adds to v_bar of the end."""
+    """Compute the adjoint of `advance_positions`: set q_bar and v_bar of the stages, and add to v_bar of the end."""
     start = end - schedule.stages
-    find_rate(tree, work, schedule, world, end)
+    update_step_velocity(tree, work, schedule, world, end)
     for d in range(tree.velocities):
-        work.rate_bar[world, end, d] = scalar(0.0)
+        work.step_velocity_bar[world, end, d] = scalar(0.0)
         for stage in range(schedule.stages):
             work.q_bar[world, start + stage, d] = scalar(0.0)
     h = schedule.h
-    advance_backward(tree, world, work.q_bar, end, work.rate, end, work.rate_bar, end, work.q_bar, start, h)
+    integrate_positions_backward(
+        tree, world, work.q_bar, end, work.step_velocity, end, work.step_velocity_bar, end, work.q_bar, start, h
+    )
     for d in range(tree.velocities):
-        bar = work.rate_bar[world, end, d]
-        work.v_bar[world, end, d] = work.v_bar[world, end, d] + (scalar(1.0) - schedule.share) * bar
+        bar = work.step_velocity_bar[world, end, d]
+        work.v_bar[world, end, d] = work.v_bar[world, end, d] + (scalar(1.0) - schedule.stage_velocity_weight) * bar
         for stage in range(schedule.stages):
-            work.v_bar[world, start + stage, d] = schedule.share * schedule.weight[stage] * bar
+            work.v_bar[world, start + stage, d] = schedule.stage_velocity_weight * schedule.weight[stage] * bar

@@ -1,18 +1,17 @@
-"""Forces of the joints themselves and wrenches on bodies."""
+"""Forces of joints (damping, dry friction, springs, actuator states), and external wrenches on bodies."""
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.spatial.vectors import transposed, zero3
-from physvision.physics.articulated.kernels.structs import Forces, Gradients, Tree, Workspace
-
-from .gyroscopic import add_spins
-from .joints import spring_force
+from ..precision import scalar
+from ..spatial.vectors import transpose_product, zero3
+from ..structs import Forces, Gradients, Tree, Workspace
+from .gyroscopic import add_gyroscopic_correction
+from .joints import subtract_spring_force
 
 
 @wp.func
 def smoothed_sign_rate(x: scalar):
-    """tanh(x) / x: Coulomb friction as a damping that falls with speed."""
+    """Return tanh(x) / x, which makes Coulomb friction a damping that falls with speed."""
     if wp.abs(x) < scalar(1.0e-3):
         return scalar(1.0) - x * x / scalar(3.0)
     return wp.tanh(x) / x
@@ -20,7 +19,7 @@ def smoothed_sign_rate(x: scalar):
 
 @wp.func
 def smoothed_sign_rate_slope(x: scalar):
-    """The derivative of `smoothed_sign_rate`."""
+    """Return the derivative of `smoothed_sign_rate`."""
     if wp.abs(x) < scalar(1.0e-2):
         return x * (scalar(-2.0) / scalar(3.0) + x * x * (scalar(8.0) / scalar(15.0)))
     t = wp.tanh(x)
@@ -28,104 +27,106 @@ def smoothed_sign_rate_slope(x: scalar):
 
 
 @wp.func
-def apply_joint_loads(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int, h: scalar):
-    """Rest = torque − drag · velocity − spring, for a step of length h.
+def apply_joint_forces(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, row: int, h: scalar):
+    """Write torque − damping · velocity − spring force to `rhs`, for a step of length h.
 
-    A servo's spring is taken where the velocity v′ at the end of the step leads: k (q + h v′ − q*) is the force of the
-    spring here, and a drag of h k.
+    The spring of a servo acts at the end of the step, k (q + h v′ − q*): that is the spring force at the start, and a
+    damping of h k.
     """
     for d in range(tree.velocities):
         drag = tree.joint_damping[world, d]
-        if tree.servo[d] >= 0:
-            drag = drag + h * tree.joint_stiffness[world, tree.servo[d]]
-        if tree.rubs != 0:
-            speed = work.v[world, row, d] / tree.friction_velocity
-            drag = drag + tree.friction_loss[world, d] / tree.friction_velocity * smoothed_sign_rate(speed)
-        work.drag[world, d] = drag
-        work.rest[world, d] = forces.torque[world, step, d] - drag * work.v[world, row, d]
+        if tree.servo_link[d] >= 0:
+            drag = drag + h * tree.joint_stiffness[world, tree.servo_link[d]]
+        if tree.has_dry_friction != 0:
+            speed = work.v[world, row, d] / tree.dry_friction_velocity
+            drag = drag + tree.friction_loss[world, d] / tree.dry_friction_velocity * smoothed_sign_rate(speed)
+        work.damping[world, d] = drag
+        work.rhs[world, d] = forces.torque[world, step, d] - drag * work.v[world, row, d]
     for k in range(tree.couplings):
         d = tree.coupling_target[k]
         if d < tree.velocities:
             push = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
-            work.rest[world, d] = work.rest[world, d] + push
+            work.rhs[world, d] = work.rhs[world, d] + push
     if h > scalar(0.0):
-        add_spins(tree, work, world, row, h)
-    if tree.springs != 0:
+        add_gyroscopic_correction(tree, work, world, row, h)
+    if tree.has_springs != 0:
         for i in range(tree.links):
-            spring_force(tree, work, world, row, i, work.rest)
+            subtract_spring_force(tree, work, world, row, i, work.rhs)
 
 
 @wp.func
-def turn_wrenches(tree: Tree, work: Workspace, forces: Forces, world: int, step: int):
-    """The wrench on every link: those on its bodies, each brought from its centre of mass to the link's frame."""
+def gather_wrenches(tree: Tree, work: Workspace, forces: Forces, world: int, step: int):
+    """Sum the wrenches on the bodies of every link, moved from centers of mass to the link's frame."""
     for i in range(tree.links):
         work.wrench_force[world, i] = zero3()
         work.wrench_moment[world, i] = zero3()
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
-            push = forces.push[world, step, body]
+            force = forces.body_force[world, step, body]
             center = work.orientation[world, i] * tree.center[world, body]
-            work.wrench_force[world, i] = work.wrench_force[world, i] + push
+            work.wrench_force[world, i] = work.wrench_force[world, i] + force
             work.wrench_moment[world, i] = (
-                work.wrench_moment[world, i] + forces.twist[world, step, body] + wp.cross(center, push)
+                work.wrench_moment[world, i] + forces.body_moment[world, step, body] + wp.cross(center, force)
             )
 
 
 @wp.func
 def wrenches_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int):
-    """Adjoint of −(virtual work of the wrenches), the virtual motion being that of λ.
+    """Compute the adjoint of −(virtual work of the wrenches) under the virtual motion of λ.
 
-    The work is N·ω_λ + F·(v_λ + ω_λ × c). To the link, turning it by ψ changes F by −ψ × F, so the
-    adjoint of ψ is N × ω_λ + F × (v_λ + ω_λ × c); `turning` gathers it from the leaves to the root.
+    The work is N·ω_λ + F·(v_λ + ω_λ × c). In the link's frame, a rotation ψ changes F by −ψ × F, so the adjoint of ψ is
+    N × ω_λ + F × (v_λ + ω_λ × c); `orientation_bar` accumulates it from the leaves to the root.
     """
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
             orientation = work.orientation[world, i]
-            push = forces.push[world, step, body]
-            twist = forces.twist[world, step, body]
+            force = forces.body_force[world, step, body]
+            moment = forces.body_moment[world, step, body]
             angular = work.virtual_angular[world, i]
             at_center = work.virtual_linear[world, i] + wp.cross(angular, orientation * tree.center[world, body])
-            gradients.push[world, step, body] = gradients.push[world, step, body] - at_center
-            gradients.twist[world, step, body] = gradients.twist[world, step, body] - angular
-            work.turning[world, i] = work.turning[world, i] + wp.cross(twist, angular) + wp.cross(push, at_center)
-            if gradients.wanted != 0:
-                gradients.center[world, body] = gradients.center[world, body] - transposed(
-                    orientation, wp.cross(push, angular)
+            gradients.body_force[world, step, body] = gradients.body_force[world, step, body] - at_center
+            gradients.body_moment[world, step, body] = gradients.body_moment[world, step, body] - angular
+            work.orientation_bar[world, i] = (
+                work.orientation_bar[world, i] + wp.cross(moment, angular) + wp.cross(force, at_center)
+            )
+            if gradients.is_requested != 0:
+                gradients.center[world, body] = gradients.center[world, body] - transpose_product(
+                    orientation, wp.cross(force, angular)
                 )
 
 
 @wp.func
-def joint_loads_backward(
+def joint_forces_backward(
     tree: Tree, work: Workspace, gradients: Gradients, world: int, step: int, row: int, d: int, h: scalar
 ):
-    """Adjoint of λ (armature q̈ + B(v) (h q̈ + v) − τ), where B is the drag."""
+    """Compute the adjoint of λ (armature q̈ + B(v) (h q̈ + v) − τ) with the damping B."""
     multiplier = work.multiplier[world, row, d]
     velocity = work.v[world, row, d]
     acceleration = work.a[world, row, d]
-    held = multiplier * (h * acceleration + velocity)
-    bar = multiplier * work.drag[world, d]
+    weighted = multiplier * (h * acceleration + velocity)
+    bar = multiplier * work.damping[world, d]
     gradients.torque[world, step, d] = gradients.torque[world, step, d] - multiplier
-    if tree.rubs != 0:
-        speed = velocity / tree.friction_velocity
-        friction = tree.friction_loss[world, d] / tree.friction_velocity
-        bar = bar + held * friction * smoothed_sign_rate_slope(speed) / tree.friction_velocity
-        if gradients.wanted != 0:
-            rate = smoothed_sign_rate(speed) / tree.friction_velocity
-            gradients.friction_loss[world, d] = gradients.friction_loss[world, d] + held * rate
-    if gradients.wanted != 0:
-        gradients.joint_damping[world, d] = gradients.joint_damping[world, d] + held
-        link = tree.servo[d]
+    if tree.has_dry_friction != 0:
+        speed = velocity / tree.dry_friction_velocity
+        friction = tree.friction_loss[world, d] / tree.dry_friction_velocity
+        bar = bar + weighted * friction * smoothed_sign_rate_slope(speed) / tree.dry_friction_velocity
+        if gradients.is_requested != 0:
+            rate = smoothed_sign_rate(speed) / tree.dry_friction_velocity
+            gradients.friction_loss[world, d] = gradients.friction_loss[world, d] + weighted * rate
+    if gradients.is_requested != 0:
+        gradients.joint_damping[world, d] = gradients.joint_damping[world, d] + weighted
+        link = tree.servo_link[d]
         if link >= 0:
-            gradients.joint_stiffness[world, link] = gradients.joint_stiffness[world, link] + h * held
+            gradients.joint_stiffness[world, link] = gradients.joint_stiffness[world, link] + h * weighted
         gradients.armature[world, d] = gradients.armature[world, d] + multiplier * acceleration
     work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
 
 
 @wp.func
 def couplings_backward(tree: Tree, work: Workspace, world: int, row: int):
-    """Adjoint of −λ · (what velocities push)."""
+    """Compute the adjoint of −λ · (forces of coupled velocities)."""
     for k in range(tree.couplings):
         d = tree.coupling_target[k]
         if d < tree.velocities:

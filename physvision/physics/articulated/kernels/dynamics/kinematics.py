@@ -1,11 +1,11 @@
-"""Outward: where each link is, and how it moves."""
+"""Forward kinematics: poses, velocities and bias accelerations of links, from the root to the leaves."""
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import mat33, scalar, vec3
-from physvision.physics.articulated.kernels.spatial.rotations import quaternion_matrix, turned_about_z
-from physvision.physics.articulated.kernels.spatial.vectors import skew, transposed, zero3
-from physvision.physics.articulated.kernels.structs import (
+from ..precision import mat33, scalar, vec3
+from ..spatial.rotations import quaternion_matrix, rotated_about_z
+from ..spatial.vectors import skew, transpose_product, zero3
+from ..structs import (
     FREE,
     PRISMATIC,
     REVOLUTE,
@@ -16,72 +16,71 @@ from physvision.physics.articulated.kernels.structs import (
     Workspace,
     WorkspaceStruct,
 )
-
-from .joints import read3, read4, write_lifted
+from .joints import read3, read4, write_coordinate_gradient
 
 
 @wp.func
-def of_link(values: wp.array2d(dtype=vec3), world: int, i: int):
-    """What a link has, or zero for the world."""
+def link_or_world(values: wp.array2d(dtype=vec3), world: int, i: int):
+    """Return the value of a link, or zero for the world."""
     if i < 0:
         return zero3()
     return values[world, i]
 
 
 @wp.func
-def turned_by_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """Orientation of link i in its parent, from q[row]."""
-    before = tree.rotation[world, i]
+def joint_rotation(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Return the orientation of link i in its parent at q[row]."""
+    zero_rotation = tree.rotation[world, i]
     joint = tree.joint[i]
     p = tree.first_position[i]
     if joint == REVOLUTE:
-        return wp.transpose(turned_about_z(before, work.q[world, row, p]))
+        return wp.transpose(rotated_about_z(zero_rotation, work.q[world, row, p]))
     if joint == PRISMATIC:
-        return wp.transpose(before)
+        return wp.transpose(zero_rotation)
     if joint == FREE:
         p += 3
-    return wp.transpose(before) * quaternion_matrix(read4(work.q, world, row, p))
+    return wp.transpose(zero_rotation) * quaternion_matrix(read4(work.q, world, row, p))
 
 
 @wp.func
-def shifted_by_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """Offset of link i in its parent, from q[row]."""
+def joint_offset(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Return the offset of link i in its parent at q[row]."""
     joint = tree.joint[i]
     p = tree.first_position[i]
     offset = tree.offset[world, i]
     if joint == PRISMATIC:
-        before = tree.rotation[world, i]
-        return offset + work.q[world, row, p] * vec3(before[2, 0], before[2, 1], before[2, 2])
+        zero_rotation = tree.rotation[world, i]
+        return offset + work.q[world, row, p] * vec3(zero_rotation[2, 0], zero_rotation[2, 1], zero_rotation[2, 2])
     if joint == FREE:
-        return offset + transposed(tree.rotation[world, i], read3(work.q, world, row, p))
+        return offset + transpose_product(tree.rotation[world, i], read3(work.q, world, row, p))
     return offset
 
 
 @wp.func
-def place_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """Orientation, offset from its parent and axes of link i, from q[row]."""
+def place_link(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Compute orientation, offset from the parent and joint axes of link i at q[row]."""
     joint = tree.joint[i]
     d = tree.first_velocity[i]
     parent = tree.parent[i]
     if parent >= 0:
         carrier = work.orientation[world, parent]
-        work.orientation[world, i] = carrier * turned_by_joint(tree, work, world, row, i)
-        work.offset[world, i] = carrier * shifted_by_joint(tree, work, world, row, i)
+        work.orientation[world, i] = carrier * joint_rotation(tree, work, world, row, i)
+        work.offset[world, i] = carrier * joint_offset(tree, work, world, row, i)
     else:
-        work.orientation[world, i] = turned_by_joint(tree, work, world, row, i)
-        work.offset[world, i] = shifted_by_joint(tree, work, world, row, i)
+        work.orientation[world, i] = joint_rotation(tree, work, world, row, i)
+        work.offset[world, i] = joint_offset(tree, work, world, row, i)
     own = work.orientation[world, i]
-    upright = vec3(own[0, 2], own[1, 2], own[2, 2])
+    axis = vec3(own[0, 2], own[1, 2], own[2, 2])
     if joint == REVOLUTE:
-        work.axis_angular[world, d] = upright
+        work.axis_angular[world, d] = axis
     elif joint == PRISMATIC:
-        work.axis_linear[world, d] = upright
+        work.axis_linear[world, d] = axis
     else:
         if joint == FREE:
-            # Its linear velocity is given in the axes of the frame it moves in.
-            before = tree.rotation[world, i]
+            # Its linear velocity is expressed in the axes of the parent frame.
+            zero_rotation = tree.rotation[world, i]
             for k in range(3):
-                along = vec3(before[k, 0], before[k, 1], before[k, 2])
+                along = vec3(zero_rotation[k, 0], zero_rotation[k, 1], zero_rotation[k, 2])
                 if parent >= 0:
                     work.axis_linear[world, d + k] = work.orientation[world, parent] * along
                 else:
@@ -92,16 +91,16 @@ def place_joint(tree: Tree, work: Workspace, world: int, row: int, i: int):
 
 
 @wp.func
-def turn_inertia(tree: Tree, work: Workspace, world: int, i: int):
-    """First and second moment of link i in the world's axes."""
+def rotate_inertia(tree: Tree, work: Workspace, world: int, i: int):
+    """Compute the first and second moment of mass of link i in world axes."""
     own = work.orientation[world, i]
-    work.first_moment[world, i] = own * tree.moment[world, i]
+    work.first_moment[world, i] = own * tree.first_moment[world, i]
     work.second_moment[world, i] = own * tree.inertia[world, i] * wp.transpose(own)
 
 
 @wp.func
-def turned_across(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """The angular velocity across the joint of link i, from v[row]."""
+def joint_angular_velocity(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Return the angular velocity across the joint of link i, from v[row]."""
     d = tree.first_velocity[i]
     if tree.joint[i] == REVOLUTE:
         return work.v[world, row, d] * work.axis_angular[world, d]
@@ -112,8 +111,8 @@ def turned_across(tree: Tree, work: Workspace, world: int, row: int, i: int):
 
 
 @wp.func
-def shifted_across(tree: Tree, work: Workspace, world: int, row: int, i: int):
-    """The linear velocity across the joint of link i, from v[row]."""
+def joint_linear_velocity(tree: Tree, work: Workspace, world: int, row: int, i: int):
+    """Return the linear velocity across the joint of link i, from v[row]."""
     total = zero3()
     if tree.joint[i] == REVOLUTE:
         return total
@@ -123,24 +122,26 @@ def shifted_across(tree: Tree, work: Workspace, world: int, row: int, i: int):
 
 
 @wp.func
-def move_links(tree: Tree, work: Workspace, world: int, row: int):
-    """Placement, inertia, velocity, and velocity-dependent acceleration v × v_J of every link.
+def forward_kinematics(tree: Tree, work: Workspace, world: int, row: int):
+    """Compute pose, inertia, velocity and velocity-dependent acceleration v × v_J of every link.
 
-    A free joint's axes turn with it, which adds Ṡ q̇ = (0, −ω_J × v_J).
+    The axes of a free joint rotate with it, which adds Ṡ q̇ = (0, −ω_J × v_J).
     """
     for i in range(tree.links):
-        place_joint(tree, work, world, row, i)
-        turn_inertia(tree, work, world, i)
-        joint_angular = turned_across(tree, work, world, row, i)
-        joint_linear = shifted_across(tree, work, world, row, i)
+        place_link(tree, work, world, row, i)
+        rotate_inertia(tree, work, world, i)
+        joint_angular = joint_angular_velocity(tree, work, world, row, i)
+        joint_linear = joint_linear_velocity(tree, work, world, row, i)
         parent = tree.parent[i]
-        carried = of_link(work.angular, world, parent)
+        carried = link_or_world(work.angular_velocity, world, parent)
         angular = joint_angular + carried
-        linear = joint_linear + of_link(work.linear, world, parent) + wp.cross(carried, work.offset[world, i])
-        work.joint_angular[world, i] = joint_angular
-        work.joint_linear[world, i] = joint_linear
-        work.angular[world, i] = angular
-        work.linear[world, i] = linear
+        linear = (
+            joint_linear + link_or_world(work.linear_velocity, world, parent) + wp.cross(carried, work.offset[world, i])
+        )
+        work.joint_angular_velocity[world, i] = joint_angular
+        work.joint_linear_velocity[world, i] = joint_linear
+        work.angular_velocity[world, i] = angular
+        work.linear_velocity[world, i] = linear
         work.bias_angular[world, i] = wp.cross(angular, joint_angular)
         bias_linear = wp.cross(linear, joint_angular) + wp.cross(angular, joint_linear)
         if tree.joint[i] == FREE:
@@ -149,8 +150,8 @@ def move_links(tree: Tree, work: Workspace, world: int, row: int):
 
 
 @wp.func
-def carried_acceleration_linear(tree: Tree, work: Workspace, world: int, i: int):
-    """Linear part of the acceleration that the parent and the velocities give link i; the root's is −gravity."""
+def transported_linear_acceleration(tree: Tree, work: Workspace, world: int, i: int):
+    """Return the linear acceleration of link i due to its parent and to velocities; that of the world is −gravity."""
     parent = tree.parent[i]
     if parent >= 0:
         return (
@@ -162,8 +163,8 @@ def carried_acceleration_linear(tree: Tree, work: Workspace, world: int, i: int)
 
 
 @wp.func
-def carried_acceleration_angular(tree: Tree, work: Workspace, world: int, i: int):
-    """Angular part of the acceleration that the parent and the velocities give link i."""
+def transported_angular_acceleration(tree: Tree, work: Workspace, world: int, i: int):
+    """Return the angular acceleration of link i due to its parent and to velocities."""
     parent = tree.parent[i]
     if parent >= 0:
         return work.bias_angular[world, i] + work.angular_acceleration[world, parent]
@@ -171,66 +172,78 @@ def carried_acceleration_angular(tree: Tree, work: Workspace, world: int, i: int
 
 
 @wp.func
-def in_parent(tree: Tree, work: Workspace, world: int, i: int, a: vec3):
-    """A vector in the axes of link i's parent."""
+def in_parent_axes(tree: Tree, work: Workspace, world: int, i: int, a: vec3):
+    """Return a vector in the axes of the parent of link i."""
     parent = tree.parent[i]
-    found = a
+    local = a
     if parent >= 0:
-        found = transposed(work.orientation[world, parent], a)
-    return found
+        local = transpose_product(work.orientation[world, parent], a)
+    return local
 
 
 @wp.func
 def add_placement_gradient(
-    tree: Tree, work: Workspace, gradients: Gradients, world: int, row: int, i: int, turn: vec3, shift: vec3
+    tree: Tree,
+    work: Workspace,
+    gradients: Gradients,
+    world: int,
+    row: int,
+    i: int,
+    rotation_bar: vec3,
+    translation_bar: vec3,
 ):
-    """Gradient to a turn of the placement, from those to a turn and a shift of the link, both about its origin.
+    """Add the gradient with respect to a rotation of the link's placement, from those with respect to its pose.
 
-    The placement is turned before the joint is: R_tree exp([φ]×) R_J = R_tree R_J exp([R_Jᵀ φ]×) with
-    R_J = E_tree Eᵀ, and what the joint shifts by p turns with it, φ × p.
+    `turn` and `shift` are the adjoints of a rotation and a translation of the link about its origin. The placement is
+    rotated before the joint is: R_tree exp([φ]×) R_J = R_tree R_J exp([R_Jᵀ φ]×) with R_J = E_tree Eᵀ, and the
+    translation p of the joint rotates with it, φ × p.
     """
     joint = tree.joint[i]
     p = tree.first_position[i]
-    before = tree.rotation[world, i]
-    found = before * in_parent(tree, work, world, i, turn)
+    zero_rotation = tree.rotation[world, i]
+    tangent = zero_rotation * in_parent_axes(tree, work, world, i, rotation_bar)
     if joint == PRISMATIC or joint == FREE:
         z = scalar(0.0)
-        moved = vec3(z, z, work.q[world, row, p])
+        displacement = vec3(z, z, work.q[world, row, p])
         if joint == FREE:
-            moved = read3(work.q, world, row, p)
-        found = found + wp.cross(moved, before * in_parent(tree, work, world, i, shift))
-    gradients.turn[world, i] = gradients.turn[world, i] + found
+            displacement = read3(work.q, world, row, p)
+        tangent = tangent + wp.cross(
+            displacement, zero_rotation * in_parent_axes(tree, work, world, i, translation_bar)
+        )
+    gradients.rotation_tangent[world, i] = gradients.rotation_tangent[world, i] + tangent
 
 
 @wp.func
-def add_joint_gradient(tree: Tree, work: Workspace, world: int, row: int, i: int, turn: vec3, shift: vec3):
-    """q_bar[row] += gradients to a turn and a shift of link i, both about its origin."""
+def add_joint_gradient(
+    tree: Tree, work: Workspace, world: int, row: int, i: int, rotation_bar: vec3, translation_bar: vec3
+):
+    """Add the gradients with respect to a rotation and a translation of link i about its origin to q_bar[row]."""
     for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-        along = wp.dot(work.axis_angular[world, d], turn) + wp.dot(work.axis_linear[world, d], shift)
+        along = wp.dot(work.axis_angular[world, d], rotation_bar) + wp.dot(work.axis_linear[world, d], translation_bar)
         work.q_bar[world, row, d] = work.q_bar[world, row, d] + along
 
 
 @wp.func
 def finish_rotation_gradient(tree: Tree, gradients: Gradients, world: int):
-    """From the tangent to the nine numbers of the matrix: E = exp(−[φ]×) E₀, so Ē = −½ [φ̄]× E₀."""
-    if gradients.wanted != 0:
+    """Convert the tangent-space gradient to that of the nine matrix entries: E = exp(−[φ]×) E₀, so Ē = −½ [φ̄]× E₀."""
+    if gradients.is_requested != 0:
         for i in range(tree.links):
-            turn = gradients.turn[world, i]
-            gradients.rotation[world, i] = scalar(-0.5) * skew(turn) * tree.rotation[world, i]
+            tangent = gradients.rotation_tangent[world, i]
+            gradients.rotation[world, i] = scalar(-0.5) * skew(tangent) * tree.rotation[world, i]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def link_poses(
-    first: int,
+    first_world: int,
     tree: TreeStruct,
     work: WorkspaceStruct,
     rotation: wp.array2d(dtype=mat33),
     position: wp.array2d(dtype=vec3),
 ):
-    """Rotation (link to world) and position of every link's frame, from work.q."""
-    world = first + wp.tid()
+    """Compute rotation (link to world) and position of the frame of every link, from work.q."""
+    world = first_world + wp.tid()
     for i in range(tree.links):
-        place_joint(tree, work, world, 0, i)
+        place_link(tree, work, world, 0, i)
         rotation[world, i] = work.orientation[world, i]
         position[world, i] = work.offset[world, i]
         parent = tree.parent[i]
@@ -240,7 +253,7 @@ def link_poses(
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def link_poses_backward(
-    first: int,
+    first_world: int,
     tree: TreeStruct,
     work: WorkspaceStruct,
     rotation: wp.array2d(dtype=mat33),
@@ -249,17 +262,18 @@ def link_poses_backward(
     q_bar: wp.array2d(dtype=scalar),
     gradients: GradientsStruct,
 ):
-    """Adjoint of `link_poses`.
+    """Compute the adjoint of `link_poses`.
 
-    A turn ψ of link i about its own origin changes its rotation by R [ψ]×, so ψ̄ = 2 axial(skew part of Rᵀ R̄). Each
-    link hands its parent R ψ̄ and the pull p̄ at its origin, with its moment r × p̄, all in the world's axes.
+    A rotation ψ of link i about its own origin changes its rotation matrix by R [ψ]×, so ψ̄ = 2 axial(skew part of Rᵀ
+    R̄). Every link passes R ψ̄ and the adjoint p̄ of its position to its parent, with the moment r × p̄, all in world
+    axes.
     """
-    world = first + wp.tid()
+    world = first_world + wp.tid()
     for i in range(tree.links):
-        place_joint(tree, work, world, 0, i)
+        place_link(tree, work, world, 0, i)
         m = wp.transpose(rotation[world, i]) * rotation_bar[world, i]
-        turned = vec3(m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1])
-        work.moment[world, i] = rotation[world, i] * turned
+        axial = vec3(m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1])
+        work.moment[world, i] = rotation[world, i] * axial
         work.force[world, i] = position_bar[world, i]
     for k in range(tree.velocities):
         work.q_bar[world, 0, k] = scalar(0.0)
@@ -267,13 +281,13 @@ def link_poses_backward(
         moment = work.moment[world, i]
         force = work.force[world, i]
         add_joint_gradient(tree, work, world, 0, i, moment, force)
-        if gradients.wanted != 0:
+        if gradients.is_requested != 0:
             add_placement_gradient(tree, work, gradients, world, 0, i, moment, force)
-            gradients.offset[world, i] = gradients.offset[world, i] + in_parent(tree, work, world, i, force)
+            gradients.offset[world, i] = gradients.offset[world, i] + in_parent_axes(tree, work, world, i, force)
         parent = tree.parent[i]
         if parent >= 0:
             work.force[world, parent] = work.force[world, parent] + force
             arm = wp.cross(work.offset[world, i], force)
             work.moment[world, parent] = work.moment[world, parent] + moment + arm
     finish_rotation_gradient(tree, gradients, world)
-    write_lifted(tree, world, work.q, 0, work.q_bar, 0, q_bar)
+    write_coordinate_gradient(tree, world, work.q, 0, work.q_bar, 0, q_bar)

@@ -1,131 +1,136 @@
-"""A rollout whose contacts follow a reference acceleration, by the steps of `steps`, and its adjoint."""
+"""Rollouts with MuJoCo's convex contact, by any Runge–Kutta tableau, and their adjoint."""
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.narrow_phase import place_moved, turn_moved
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import contact_work_backward
-from physvision.physics.articulated.kernels.contact.convex_contact import (
-    friction_backward,
-    gap_backward,
-    times_stiffness,
-)
-from physvision.physics.articulated.kernels.contact.convex_solver import answer_backward, answered, find_least_cost
-from physvision.physics.articulated.kernels.contact.delassus import add_push, contact_velocity
-from physvision.physics.articulated.kernels.contact.penetrating_contacts import force_of, list_overlapping, note_pushes
-from physvision.physics.articulated.kernels.dynamics.forward import accelerate_moved, solve_inward, solve_outward
-from physvision.physics.articulated.kernels.dynamics.integration import (
+from ..collision.contact_power_adjoint import contact_power_backward
+from ..collision.narrow_phase import copy_link_rotations, update_poses_from_links
+from ..contact.convex_contact import friction_gradient, separation_gradient, stiffness_product
+from ..contact.convex_solver import minimize_cost, solution_backward, write_solution
+from ..contact.delassus import add_jacobian_transpose, contact_velocity
+from ..contact.penetrating_contacts import accumulate_forces, contact_force, detect_penetrations
+from ..contact.settings import SOLVER
+from ..dynamics.forward import solve_forward_dynamics, solve_inertia_inward, solve_inertia_outward
+from ..dynamics.integration import (
     advance_positions,
     advance_positions_backward,
     begin_stage,
     begin_stage_backward,
-    predict,
-    predict_backward,
+    predict_velocity,
+    predict_velocity_backward,
 )
-from physvision.physics.articulated.kernels.dynamics.inverse import accelerate_links, residual_backward
-from physvision.physics.articulated.kernels.dynamics.kinematics import move_links
-from physvision.physics.articulated.kernels.precision import DOUBLE, FUSED, scalar
-from physvision.physics.articulated.kernels.structs import (
-    ContactGradients,
-    ContactMemory,
-    Contacts,
-    Forces,
-    Gradients,
-    Schedule,
-    ScheduleStruct,
-    Tree,
-    Workspace,
-)
-
+from ..dynamics.inverse import dynamics_residual_backward, propagate_accelerations
+from ..dynamics.kinematics import forward_kinematics
+from ..precision import FUSED, scalar
+from ..structs import Contact, ContactGradients, Forces, Gradients, Model, Schedule, ScheduleStruct, Tree, Workspace
 from .template import rollout_kernels
-from .trajectory import carry_backward
+from .trajectory import load_state_adjoint
 
-ACCEPTED = wp.constant(scalar(1.0e-6 if DOUBLE else 1.0e-3))
+MAX_RESIDUAL = wp.constant(scalar(SOLVER.max_convex_residual))
 
 
 @wp.func(inline=True)
-def accelerate_pushed(
+def constrained_dynamics(
     tree: Tree,
     work: Workspace,
     forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     world: int,
     step: int,
     row: int,
     drag_interval: scalar,
 ):
-    """work.a[row] = q̈ with the forces of contacts at (work.q[row], work.v[row]); how many, −1 where that fails."""
-    move_links(tree, work, world, row)
-    place_moved(tree, work, contacts, memory, world, row)
-    accelerate_moved(tree, work, forces, world, step, row, drag_interval)
-    count = list_overlapping(tree, work, contacts, memory, world, row)
+    """Compute work.a[row] = q̈ with contact forces at (work.q[row], work.v[row]).
+
+    Returns the number of contacts, -1 on failure.
+    """
+    forward_kinematics(tree, work, world, row)
+    update_poses_from_links(tree, work, model, contact, world, row)
+    solve_forward_dynamics(tree, work, forces, world, step, row, drag_interval)
+    count = detect_penetrations(tree, work, model, contact, world, row)
     if count > 0:
-        residual = find_least_cost(tree, memory, world, count)
-        answered(tree, work, memory, world)
-        solve_outward(tree, work, world, memory.jump, 0)
+        residual = minimize_cost(tree, contact, world, count)
+        write_solution(tree, work, contact, world)
+        solve_inertia_outward(tree, work, world, contact.solver.velocity_change, 0)
         for d in range(tree.velocities):
-            work.a[world, row, d] = work.a[world, row, d] + memory.jump[world, 0, d]
-        memory.residual[world] = wp.max(memory.residual[world], residual)
-        # Not a number is no number that is small enough.
-        if not (residual <= ACCEPTED):
+            work.a[world, row, d] = work.a[world, row, d] + contact.solver.velocity_change[world, 0, d]
+        contact.status.residual[world] = wp.max(contact.status.residual[world], residual)
+        # NaN fails this comparison.
+        if not (residual <= MAX_RESIDUAL):
             count = -1
     return count
 
 
 @wp.func(inline=True)
-def accelerate_backward(
+def constrained_dynamics_backward(
     tree: Tree,
     work: Workspace,
     forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     step: int,
     row: int,
     drag_interval: scalar,
     count: int,
 ):
-    """Adjoint of the last `accelerate_pushed`: from a_bar[row], which it negates, to q_bar[row], v_bar[row], gradients.
+    """Propagate a_bar[row], which is negated, through the last `constrained_dynamics` to q_bar[row] and v_bar[row].
 
-    Forces join the residual of `inverse` as −Jᵀ F.
+    Contact forces enter the residual of `inverse` as −Jᵀ F.
     """
     for d in range(tree.velocities):
         work.a_bar[world, row, d] = -work.a_bar[world, row, d]
-    solve_inward(tree, work, world, work.a_bar, row)
+    solve_inertia_inward(tree, work, world, work.a_bar, row)
     if count > 0:
-        answer_backward(tree, work, memory, world)
-    solve_outward(tree, work, world, work.multiplier, row)
+        solution_backward(tree, work, contact, world)
+    solve_inertia_outward(tree, work, world, work.multiplier, row)
     if count > 0:
-        turn_moved(tree, work, memory, world)
+        copy_link_rotations(tree, work, contact, world)
         for d in range(tree.velocities):
-            work.rate[world, 0, d] = work.v[world, row, d]
-            work.rate[world, 1, d] = work.a[world, row, d]
-            work.rate[world, 2, d] = work.multiplier[world, row, d]
-        accelerate_links(tree, work, world, row)
+            work.step_velocity[world, 0, d] = work.v[world, row, d]
+            work.step_velocity[world, 1, d] = work.a[world, row, d]
+            work.step_velocity[world, 2, d] = work.multiplier[world, row, d]
+        propagate_accelerations(tree, work, world, row)
     for c in range(count):
-        pair = memory.pair[world, c]
-        hard = memory.hardness[world, c]
-        friction = memory.friction[world, c]
-        pushes = memory.mode[world, c]
-        if pushes != 0:
-            force = force_of(memory, world, c)
-            weight = -contact_velocity(tree, memory, world, c, work.multiplier, row)
-            held = times_stiffness(hard, friction, pushes, weight)
-            done = wp.dot(weight, force)
-            reference = contacts.reference[pair]
-            slip_bar = -reference[1] * held
-            add_push(tree, memory, world, c, slip_bar, work.v_bar, row)
-            gap_bar = gap_backward(reference, contacts.shares[pair], memory.gap[world, pair], held[0], done)
-            along = wp.matrix_from_rows(slip_bar, -held, -force)
-            contact_work_backward(
-                tree, contacts, work, gradients, touch, memory, world, row, pair, 0, 1, 2, along, scalar(0.0), gap_bar
+        pair = contact.blocks.pair[world, c]
+        stiffness = contact.convex.edge_stiffness[world, c]
+        friction = contact.blocks.friction[world, c]
+        bits = contact.solver.mode[world, c]
+        if bits != 0:
+            force = contact_force(contact, world, c)
+            weight = -contact_velocity(tree, contact, world, c, work.multiplier, row)
+            product = stiffness_product(stiffness, friction, bits, weight)
+            power = wp.dot(weight, force)
+            reference = model.convex.reference[pair]
+            velocity_bar = -reference[1] * product
+            add_jacobian_transpose(tree, contact, world, c, velocity_bar, work.v_bar, row)
+            separation_bar = separation_gradient(
+                reference, model.convex.impedance[pair], contact.detection.separation[world, pair], product[0], power
             )
-            if touch.wanted != 0 and pair < contacts.pairs:
-                bar = friction_backward(hard, friction, pushes, memory.lag[world, c], weight, done)
-                touch.friction[world, pair] = touch.friction[world, pair] + bar
-    residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
+            along = wp.matrix_from_rows(velocity_bar, -product, -force)
+            contact_power_backward(
+                tree,
+                model,
+                work,
+                gradients,
+                contact_gradients,
+                contact,
+                world,
+                row,
+                pair,
+                0,
+                1,
+                2,
+                along,
+                scalar(0.0),
+                separation_bar,
+            )
+            if contact_gradients.is_requested != 0 and pair < model.pairs.count:
+                bar = friction_gradient(stiffness, friction, bits, contact.convex.lag[world, c], weight, power)
+                contact_gradients.pairs.friction[world, pair] = contact_gradients.pairs.friction[world, pair] + bar
+    dynamics_residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
 
 
 @wp.func(inline=True)
@@ -134,8 +139,8 @@ def take_step(
     tree: Tree,
     work: Workspace,
     forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     world: int,
     step: int,
     is_last: int,
@@ -146,15 +151,15 @@ def take_step(
     for row in range(last):
         begin_stage(tree, work, schedule, world, row)
         drag = schedule.drag_interval
-        count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
+        count = constrained_dynamics(tree, work, forces, model, contact, world, step, row, drag)
         if count < 0:
             end = -1
         if (row + 1) % schedule.stages == 0:
-            predict(tree, work, schedule, world, row + 1)
+            predict_velocity(tree, work, schedule, world, row + 1)
             advance_positions(tree, work, schedule, world, row + 1)
         if is_last != 0:
             interval = schedule.weight[row % schedule.stages] * schedule.h
-            note_pushes(contacts, memory, world, row, count, interval)
+            accumulate_forces(model, contact, world, row, count, interval)
     return end
 
 
@@ -164,10 +169,10 @@ def step_backward(
     tree: Tree,
     work: Workspace,
     forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     step: int,
     steps: int,
@@ -178,22 +183,24 @@ def step_backward(
 ):
     """Run all stages of a step forward, then their adjoints backward; the last factorization serves both ways."""
     last = schedule.stages * schedule.substeps
-    carry_backward(tree, work, world, last, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
+    load_state_adjoint(tree, work, world, last, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
     for visit in range(2 * last - 1):
         row = wp.min(visit, 2 * last - 2 - visit)
         drag = schedule.drag_interval
         if visit < last:
             begin_stage(tree, work, schedule, world, row)
-        count = accelerate_pushed(tree, work, forces, contacts, memory, world, step, row, drag)
+        count = constrained_dynamics(tree, work, forces, model, contact, world, step, row, drag)
         ends_substep = (row + 1) % schedule.stages == 0
         if visit < last and ends_substep:
-            predict(tree, work, schedule, world, row + 1)
+            predict_velocity(tree, work, schedule, world, row + 1)
             advance_positions(tree, work, schedule, world, row + 1)
         if visit >= last - 1:
             if ends_substep:
                 advance_positions_backward(tree, work, schedule, world, row + 1)
-                predict_backward(tree, work, schedule, world, row + 1)
-            accelerate_backward(tree, work, forces, contacts, memory, gradients, touch, world, step, row, drag, count)
+                predict_velocity_backward(tree, work, schedule, world, row + 1)
+            constrained_dynamics_backward(
+                tree, work, forces, model, contact, gradients, contact_gradients, world, step, row, drag, count
+            )
             begin_stage_backward(tree, work, schedule, world, row)
 
 

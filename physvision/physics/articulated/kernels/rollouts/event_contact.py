@@ -8,31 +8,22 @@ constant: the saltation matrix, transposed.
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import first_near
-from physvision.physics.articulated.kernels.collision.narrow_phase import gap_of, place_in_world
-from physvision.physics.articulated.kernels.contact.event_adjoint import operation_backward
-from physvision.physics.articulated.kernels.contact.events import begin_operation, end_operation, run_step
-from physvision.physics.articulated.kernels.precision import FUSED, scalar
-from physvision.physics.articulated.kernels.structs import (
-    ContactGradients,
-    ContactMemory,
-    Contacts,
-    Forces,
-    Gradients,
-    Tree,
-    Workspace,
-)
-
+from ..collision.broad_phase import next_candidate
+from ..collision.narrow_phase import candidate_separation, update_poses
+from ..contact.event_adjoint import event_backward
+from ..contact.events import begin_event, end_event, take_step
+from ..precision import FUSED, scalar
+from ..structs import Contact, ContactGradients, Forces, Gradients, Model, Tree, Workspace
 from .template import rollout_kernels
-from .trajectory import carry_backward, load_state
+from .trajectory import load_state, load_state_adjoint
 
 
 @wp.func(inline=True)
 def check_start(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     world: int,
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
@@ -40,12 +31,12 @@ def check_start(
     """Return True if no initial penetration exceeds the limit, of shapes or of joints beyond their limits."""
     valid = bool(True)
     load_state(tree, work, world, 0, q, v)
-    place_in_world(tree, contacts, memory, world, work.q, 0)
-    pair = first_near(contacts, memory, world, 0, -contacts.overlap)
-    while pair < contacts.candidates:
-        if gap_of(contacts, memory, world, pair) < -contacts.overlap:
+    update_poses(tree, model, contact, world, work.q, 0)
+    pair = next_candidate(model, contact, world, 0, -model.max_penetration)
+    while pair < model.candidates:
+        if candidate_separation(model, contact, world, pair) < -model.max_penetration:
             valid = bool(False)
-        pair = first_near(contacts, memory, world, pair + 1, -contacts.overlap)
+        pair = next_candidate(model, contact, world, pair + 1, -model.max_penetration)
     return valid
 
 
@@ -55,10 +46,10 @@ def step_backward(
     tree: Tree,
     work: Workspace,
     forces: Forces,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     gradients: Gradients,
-    touch: ContactGradients,
+    contact_gradients: ContactGradients,
     world: int,
     step: int,
     steps: int,
@@ -68,29 +59,29 @@ def step_backward(
     trajectory_v_bar: wp.array3d(dtype=scalar),
 ):
     """Run the events of a step forward, then their adjoints backward; the last event is computed once for both."""
-    memory.left[world, 0] = h
-    left_bar = scalar(0.0)
-    going_back = wp.int32(0)
+    contact.events.remaining_time[world, 0] = h
+    remaining_bar = scalar(0.0)
+    is_backward = wp.int32(0)
     row = wp.int32(0)
     while row >= 0:
-        begin_operation(tree, work, forces, contacts, memory, world, step, row)
-        if going_back == 0:
-            end_operation(tree, work, contacts, memory, world, row)
-            if memory.left[world, row + 1] > scalar(0.0) and row + 1 < contacts.operations:
+        begin_event(tree, work, forces, model, contact, world, step, row)
+        if is_backward == 0:
+            end_event(tree, work, model, contact, world, row)
+            if contact.events.remaining_time[world, row + 1] > scalar(0.0) and row + 1 < model.max_events:
                 row += 1
             else:
-                going_back = 1
-                carry_backward(
+                is_backward = 1
+                load_state_adjoint(
                     tree, work, world, row + 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar
                 )
-        if going_back != 0:
-            left_bar = operation_backward(
-                tree, work, forces, contacts, memory, gradients, touch, world, step, row, left_bar
+        if is_backward != 0:
+            remaining_bar = event_backward(
+                tree, work, forces, model, contact, gradients, contact_gradients, world, step, row, remaining_bar
             )
             row -= 1
 
 
-# The loops of the adjoint are kept: unrolled they take a fifth more time to compile, and run no faster.
+# Loops of the adjoint are not unrolled: they would take a fifth more time to compile, and run no faster.
 contact_rollout, contact_rollout_backward = rollout_kernels(
-    scalar, run_step, step_backward, check_start, {"max_unroll": 3, **FUSED}, {"max_unroll": 1, **FUSED}
+    scalar, take_step, step_backward, check_start, {"max_unroll": 3, **FUSED}, {"max_unroll": 1, **FUSED}
 )

@@ -6,29 +6,28 @@ again.
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import find_bounds
-from physvision.physics.articulated.kernels.collision.narrow_phase_adjoint import finish_shape_gradient
-from physvision.physics.articulated.kernels.precision import scalar
-from physvision.physics.articulated.kernels.structs import (
+from ..collision.broad_phase import update_bounding_radii
+from ..collision.narrow_phase_adjoint import finish_shape_gradient
+from ..precision import scalar
+from ..structs import (
+    Contact,
     ContactGradientsStruct,
-    ContactMemory,
-    ContactMemoryStruct,
-    Contacts,
-    ContactsStruct,
+    ContactModelStruct,
+    ContactWorkspaceStruct,
     ForcesStruct,
     GradientsStruct,
+    Model,
     Tree,
     TreeStruct,
     Workspace,
     WorkspaceStruct,
 )
-
 from .trajectory import (
-    begin,
-    begin_backward,
-    end_backward,
-    forget,
+    begin_rollout,
+    clear_state_adjoint,
+    finish_backward,
     load_state,
+    reset_status,
     store_failure,
     store_state,
 )
@@ -38,8 +37,8 @@ from .trajectory import (
 def accept_start(
     tree: Tree,
     work: Workspace,
-    contacts: Contacts,
-    memory: ContactMemory,
+    model: Model,
+    contact: Contact,
     world: int,
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
@@ -68,12 +67,12 @@ def rollout_kernels(
 
     @wp.kernel(enable_backward=False, module="unique", module_options=options or {"max_unroll": 3})
     def rollout(
-        first: int,
+        first_world: int,
         tree: TreeStruct,
         work: WorkspaceStruct,
         forces: ForcesStruct,
-        contacts: ContactsStruct,
-        memory: ContactMemoryStruct,
+        model: ContactModelStruct,
+        contact: ContactWorkspaceStruct,
         method: Method,
         steps: int,
         start_q: wp.array2d(dtype=scalar),
@@ -86,20 +85,20 @@ def rollout_kernels(
 
         A world whose start or step fails is marked, and its further states are NaN.
         """
-        world = first + wp.tid()
+        world = first_world + wp.tid()
         bad = wp.int32(-1)
-        forget(memory, world)
-        find_bounds(contacts, memory, world)
-        if not begin(tree, world, start_q, start_v, q, v):
+        reset_status(contact, world)
+        update_bounding_radii(model, contact, world)
+        if not begin_rollout(tree, world, start_q, start_v, q, v):
             bad = 0
         if bad < 0:
-            if not check_start(tree, work, contacts, memory, world, q, v):
+            if not check_start(tree, work, model, contact, world, q, v):
                 bad = 0
         for step in range(steps):
             if bad < 0:
                 load_state(tree, work, world, step, q, v)
                 is_last = wp.int32(step == steps - 1)
-                row = take_step(method, tree, work, forces, contacts, memory, world, step, is_last)
+                row = take_step(method, tree, work, forces, model, contact, world, step, is_last)
                 if row < 0:
                     bad = step + 1
                 elif not store_state(tree, work, world, row, step + 1, q, v):
@@ -110,14 +109,14 @@ def rollout_kernels(
 
     @wp.kernel(enable_backward=False, module="unique", module_options=backward_options or {"max_unroll": 3})
     def rollout_backward(
-        first: int,
+        first_world: int,
         tree: TreeStruct,
         work: WorkspaceStruct,
         forces: ForcesStruct,
-        contacts: ContactsStruct,
-        memory: ContactMemoryStruct,
+        model: ContactModelStruct,
+        contact: ContactWorkspaceStruct,
         gradients: GradientsStruct,
-        touch: ContactGradientsStruct,
+        contact_gradients: ContactGradientsStruct,
         method: Method,
         steps: int,
         truncate: int,
@@ -131,19 +130,19 @@ def rollout_kernels(
         v_bar: wp.array2d(dtype=scalar),
     ):
         """Compute the adjoint of `rollout`; a failed world adds nothing to the gradients that worlds share."""
-        world = first + wp.tid()
+        world = first_world + wp.tid()
         if first_failed_step[world] >= 0:
             return
-        begin_backward(tree, work, world)
-        find_bounds(contacts, memory, world)
+        clear_state_adjoint(tree, work, world)
+        update_bounding_radii(model, contact, world)
         for backwards in range(steps):
             step = steps - 1 - backwards
             load_state(tree, work, world, step, q, v)
             take_step_backward(
-                method, tree, work, forces, contacts, memory, gradients, touch, world, step, steps, truncate, q,
-                trajectory_q_bar, trajectory_v_bar,
+                method, tree, work, forces, model, contact, gradients, contact_gradients, world, step, steps, truncate,
+                q, trajectory_q_bar, trajectory_v_bar,
             )  # fmt: skip
-        finish_shape_gradient(contacts, touch, world)
-        end_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+        finish_shape_gradient(model, contact_gradients, world)
+        finish_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
 
     return rollout, rollout_backward

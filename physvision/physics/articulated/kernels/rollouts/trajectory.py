@@ -1,16 +1,16 @@
-"""What all rollouts share: states from the trajectory and into it, and its gradients on their way back."""
+"""Transfer of states between trajectory and workspace, and of their adjoints, for all rollouts."""
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.dynamics.joints import add_tangent, advance_backward, write_lifted
-from physvision.physics.articulated.kernels.dynamics.kinematics import finish_rotation_gradient
-from physvision.physics.articulated.kernels.precision import scalar, vec4
-from physvision.physics.articulated.kernels.structs import BALL, FREE, ContactMemory, Gradients, Tree, Workspace
+from ..dynamics.joints import add_tangent_gradient, integrate_positions_backward, write_coordinate_gradient
+from ..dynamics.kinematics import finish_rotation_gradient
+from ..precision import scalar, vec4
+from ..structs import BALL, FREE, Contact, Gradients, Tree, Workspace
 
 
 @wp.func
-def starts_finite(tree: Tree, world: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)):
-    """Whether all numbers of a world's first state are finite."""
+def is_start_finite(tree: Tree, world: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)):
+    """Return True if all numbers of a world's initial state are finite."""
     finite = bool(True)
     for k in range(tree.positions):
         if not wp.isfinite(q[world, 0, k]):
@@ -22,7 +22,7 @@ def starts_finite(tree: Tree, world: int, q: wp.array3d(dtype=scalar), v: wp.arr
 
 
 @wp.func
-def begin(
+def begin_rollout(
     tree: Tree,
     world: int,
     start_q: wp.array2d(dtype=scalar),
@@ -30,26 +30,26 @@ def begin(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
 ):
-    """Write the start as the state of step 0, its quaternions brought to length one; whether that is finite.
+    """Write the initial state as step 0 with normalized quaternions; returns True if it is finite.
 
-    A quaternion without length has no direction, and becomes no number.
+    A quaternion of length zero has no direction, and becomes NaN.
     """
     for k in range(tree.positions):
         q[world, 0, k] = start_q[world, k]
     for d in range(tree.velocities):
         v[world, 0, d] = start_v[world, d]
     for i in range(tree.links):
-        p = quaternion_of(tree, i)
+        p = quaternion_offset(tree, i)
         if p >= 0:
             length = wp.length(start4(start_q, world, p))
             for k in range(4):
                 q[world, 0, p + k] = start_q[world, p + k] / length
-    return starts_finite(tree, world, q, v)
+    return is_start_finite(tree, world, q, v)
 
 
 @wp.func
-def quaternion_of(tree: Tree, i: int):
-    """Where the quaternion of link i's joint begins in a position; -1 where it has none."""
+def quaternion_offset(tree: Tree, i: int):
+    """Return the index of the quaternion of link i's joint in a position; -1 if it has none."""
     p = tree.first_position[i]
     if tree.joint[i] == FREE:
         return p + 3
@@ -60,29 +60,25 @@ def quaternion_of(tree: Tree, i: int):
 
 @wp.func
 def start4(q: wp.array2d(dtype=scalar), world: int, p: int):
+    """Read four consecutive numbers of an initial state."""
     return vec4(q[world, p], q[world, p + 1], q[world, p + 2], q[world, p + 3])
 
 
 @wp.func
-def forget(memory: ContactMemory, world: int):
-    """Begin what the memory tells of a whole rollout."""
-    memory.residual[world] = scalar(0.0)
-    memory.grazing[world] = -1
-    memory.crowded[world] = 0
-    memory.softened[world] = 0
-    memory.overlap[world] = scalar(0.0)
+def reset_status(contact: Contact, world: int):
+    """Reset the status of the rollout."""
+    contact.status.residual[world] = scalar(0.0)
+    contact.status.first_grazing_step[world] = -1
+    contact.status.fallback_steps[world] = 0
+    contact.status.regularized_impacts[world] = 0
+    contact.status.penetration[world] = scalar(0.0)
 
 
 @wp.func
 def load_state(
-    tree: Tree,
-    work: Workspace,
-    world: int,
-    step: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
+    tree: Tree, work: Workspace, world: int, step: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)
 ):
-    """Put the state of a step into row 0 of the workspace."""
+    """Load the state of a step into row 0 of the workspace."""
     for k in range(tree.positions):
         work.q[world, 0, k] = q[world, step, k]
     for d in range(tree.velocities):
@@ -99,7 +95,7 @@ def store_state(
     q: wp.array3d(dtype=scalar),
     v: wp.array3d(dtype=scalar),
 ):
-    """Write a row of the workspace as the state of a step; whether all its numbers are finite."""
+    """Store a row of the workspace as the state of a step; returns True if all its numbers are finite."""
     finite = bool(True)
     for k in range(tree.positions):
         q[world, step, k] = work.q[world, row, k]
@@ -114,7 +110,7 @@ def store_state(
 
 @wp.func
 def store_failure(tree: Tree, world: int, step: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)):
-    """Write NaN as the state of a step."""
+    """Store NaN as the state of a step."""
     for k in range(tree.positions):
         q[world, step, k] = scalar(wp.nan)
     for d in range(tree.velocities):
@@ -122,15 +118,15 @@ def store_failure(tree: Tree, world: int, step: int, q: wp.array3d(dtype=scalar)
 
 
 @wp.func
-def begin_backward(tree: Tree, work: Workspace, world: int):
-    """No gradient comes from beyond the last state."""
+def clear_state_adjoint(tree: Tree, work: Workspace, world: int):
+    """Clear the adjoint of the state after the last step."""
     for d in range(tree.velocities):
         work.q_bar[world, 0, d] = scalar(0.0)
         work.v_bar[world, 0, d] = scalar(0.0)
 
 
 @wp.func
-def carry_backward(
+def load_state_adjoint(
     tree: Tree,
     work: Workspace,
     world: int,
@@ -142,20 +138,20 @@ def carry_backward(
     trajectory_q_bar: wp.array3d(dtype=scalar),
     trajectory_v_bar: wp.array3d(dtype=scalar),
 ):
-    """The gradient of the state of a step into a row: what row 0 brings from later, unless cut there, and its own.
+    """Load the adjoint of the state of a step into a row: that of later steps in row 0, unless cut, plus its own.
 
-    The chain is cut at every step whose number `truncate` divides; the last of all `steps` has nothing later.
+    The chain is cut at every multiple of `truncate`; nothing follows the last of all `steps`.
     """
-    cut = truncate > 0 and step < steps and step % wp.max(truncate, 1) == 0
+    is_cut = truncate > 0 and step < steps and step % wp.max(truncate, 1) == 0
     for d in range(tree.velocities):
         carried_q = work.q_bar[world, 0, d]
         carried_v = work.v_bar[world, 0, d]
-        if cut:
+        if is_cut:
             carried_q = scalar(0.0)
             carried_v = scalar(0.0)
         work.q_bar[world, row, d] = carried_q
         work.v_bar[world, row, d] = carried_v + trajectory_v_bar[world, step, d]
-    add_tangent(tree, world, q, trajectory_q_bar, step, work.q_bar, row)
+    add_tangent_gradient(tree, world, q, trajectory_q_bar, step, work.q_bar, row)
 
 
 @wp.func
@@ -171,18 +167,18 @@ def euler_backward(
     trajectory_q_bar: wp.array3d(dtype=scalar),
     trajectory_v_bar: wp.array3d(dtype=scalar),
 ):
-    """Back over v' = v + h a, q' = q + h v' from row 1 to q and v in row 0; a_bar[0] is the negative one."""
-    carry_backward(tree, work, world, 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
+    """Propagate over v' = v + h a, q' = q + h v' from row 1 to q and v in row 0; a_bar[0] gets the negative adjoint."""
+    load_state_adjoint(tree, work, world, 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
     for d in range(tree.velocities):
         work.q_bar[world, 0, d] = scalar(0.0)
-    advance_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
+    integrate_positions_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
     for d in range(tree.velocities):
         work.v_bar[world, 0, d] = work.v_bar[world, 1, d]
         work.a_bar[world, 0, d] = -h * work.v_bar[world, 1, d]
 
 
 @wp.func
-def end_backward(
+def finish_backward(
     tree: Tree,
     work: Workspace,
     gradients: Gradients,
@@ -194,15 +190,16 @@ def end_backward(
     q_bar: wp.array2d(dtype=scalar),
     v_bar: wp.array2d(dtype=scalar),
 ):
-    """Hand over the gradient of the start, and finish those of the tree's placements.
+    """Write the gradient of the initial state, and finish those of link placements.
 
-    With u = p / |p|, the gradient to a quaternion p of any length is that to u, which is at right angles to it, by |p|.
+    With u = p / |p|, the gradient with respect to a quaternion p of any length is that with respect to u, which is
+    perpendicular to it, divided by |p|.
     """
     finish_rotation_gradient(tree, gradients, world)
-    add_tangent(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
-    write_lifted(tree, world, q, 0, work.q_bar, 0, q_bar)
+    add_tangent_gradient(tree, world, q, trajectory_q_bar, 0, work.q_bar, 0)
+    write_coordinate_gradient(tree, world, q, 0, work.q_bar, 0, q_bar)
     for i in range(tree.links):
-        p = quaternion_of(tree, i)
+        p = quaternion_offset(tree, i)
         if p >= 0:
             length = wp.length(start4(start_q, world, p))
             for k in range(4):

@@ -1,16 +1,16 @@
-"""Vectors, rotations and quaternions (w, x, y, z), as Warp functions."""
+"""Rotations and quaternions (w, x, y, z), as Warp functions."""
 
 from math import factorial
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.precision import DOUBLE, mat33, scalar, vec2, vec3, vec4
+from ..precision import DOUBLE, mat33, scalar, vec2, vec3, vec4
 
-# Below this squared angle the series of sin and cos are exact to rounding, in float64 too.
+# Squared angle below which short series of sine and cosine are exact to rounding, also in float64.
 SMALL_ANGLE_SQUARED = wp.constant(scalar(1.0e-6))
 
-FEW_TURNS = wp.constant(scalar(1.0e6))  # rad
-TO_WHOLE = wp.constant(scalar(1.5 * 2.0**52))  # added and taken away it leaves the nearest whole number
+MAX_SERIES_ANGLE = wp.constant(scalar(1.0e6))  # rad
+ROUNDING_SHIFT = wp.constant(scalar(1.5 * 2.0**52))  # adding and subtracting it rounds to an integer
 INVERSE_3 = wp.constant(scalar(1.0 / factorial(3)))
 INVERSE_4 = wp.constant(scalar(1.0 / factorial(4)))
 INVERSE_5 = wp.constant(scalar(1.0 / factorial(5)))
@@ -29,18 +29,18 @@ INVERSE_16 = wp.constant(scalar(1.0 / factorial(16)))
 
 @wp.func
 def sine_and_cosine(angle: scalar):
-    """Both of an angle, within 3e-16: with r what it is beyond the nearest multiple of π/2, by their series in r.
+    """Return the sine and the cosine of an angle, within 3e-16.
 
-    |r| ≤ π/4, where the first term left out is below 5e-17. π/2 is told in three parts, of which a multiple of up to
-    2²⁰ takes the first two exactly.
+    The series in r, the difference from the nearest multiple of π/2, is used: |r| ≤ π/4, where the first omitted term
+    is below 5e-17. π/2 is split into three parts; a multiple of up to 2²⁰ of the first two is exact.
     """
     s = scalar(0.0)
     c = scalar(0.0)
     if wp.static(not DOUBLE):
         s = wp.sin(angle)
         c = wp.cos(angle)
-    elif wp.abs(angle) < FEW_TURNS:
-        quarters = (angle * scalar(0.6366197723675814) + TO_WHOLE) - TO_WHOLE
+    elif wp.abs(angle) < MAX_SERIES_ANGLE:
+        quarters = (angle * scalar(0.6366197723675814) + ROUNDING_SHIFT) - ROUNDING_SHIFT
         r = angle - quarters * scalar(1.5707963267341256)
         r = r - quarters * scalar(6.077100506303966e-11)
         r = r - quarters * scalar(2.0222662487959506e-21)
@@ -71,11 +71,11 @@ def sine_and_cosine(angle: scalar):
 
 
 @wp.func
-def turned_about_z(m: mat33, angle: scalar):
-    """Rz(angle)ᵀ m."""
-    both = sine_and_cosine(angle)
-    s = both[0]
-    c = both[1]
+def rotated_about_z(m: mat33, angle: scalar):
+    """Return Rz(angle)ᵀ m for a matrix m."""
+    sine_cosine = sine_and_cosine(angle)
+    s = sine_cosine[0]
+    c = sine_cosine[1]
     return mat33(
         c * m[0, 0] + s * m[1, 0], c * m[0, 1] + s * m[1, 1], c * m[0, 2] + s * m[1, 2],
         c * m[1, 0] - s * m[0, 0], c * m[1, 1] - s * m[0, 1], c * m[1, 2] - s * m[0, 2],
@@ -85,22 +85,23 @@ def turned_about_z(m: mat33, angle: scalar):
 
 @wp.func
 def quaternion_matrix(p: vec4):
-    """R of a unit quaternion: coordinates of the turned frame into those of the frame it was turned from."""
+    """Return the rotation matrix of a unit quaternion, from the rotated frame to the original one."""
     w = p[0]
     x = p[1]
     y = p[2]
     z = p[3]
-    one = scalar(1.0)
-    two = scalar(2.0)
+    unit = scalar(1.0)
+    double = scalar(2.0)
     return mat33(
-        one - two * (y * y + z * z), two * (x * y - w * z), two * (x * z + w * y),
-        two * (x * y + w * z), one - two * (x * x + z * z), two * (y * z - w * x),
-        two * (x * z - w * y), two * (y * z + w * x), one - two * (x * x + y * y),
+        unit - double * (y * y + z * z), double * (x * y - w * z), double * (x * z + w * y),
+        double * (x * y + w * z), unit - double * (x * x + z * z), double * (y * z - w * x),
+        double * (x * z - w * y), double * (y * z + w * x), unit - double * (x * x + y * y),
     )  # fmt: skip
 
 
 @wp.func
 def quaternion_product(a: vec4, b: vec4):
+    """Return the Hamilton product of two quaternions."""
     return vec4(
         a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
         a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
@@ -110,27 +111,28 @@ def quaternion_product(a: vec4, b: vec4):
 
 
 @wp.func
-def conjugate(p: vec4):
+def quaternion_conjugate(p: vec4):
+    """Return the conjugate of a quaternion."""
     return vec4(p[0], -p[1], -p[2], -p[3])
 
 
 @wp.func
 def quaternion_exp(a: vec3):
-    """The unit quaternion of the rotation vector a."""
+    """Return the unit quaternion of the rotation vector a."""
     squared = wp.dot(a, a)
     c = scalar(1.0) - squared / scalar(8.0)
     s = scalar(0.5) - squared / scalar(48.0)
     if squared > SMALL_ANGLE_SQUARED:
         angle = wp.sqrt(squared)
-        both = sine_and_cosine(scalar(0.5) * angle)
-        s = both[0] / angle
-        c = both[1]
+        sine_cosine = sine_and_cosine(scalar(0.5) * angle)
+        s = sine_cosine[0] / angle
+        c = sine_cosine[1]
     return vec4(c, s * a[0], s * a[1], s * a[2])
 
 
 @wp.func
 def quaternion_log(p: vec4):
-    """The rotation vector, at most π long, of a unit quaternion."""
+    """Return the rotation vector, at most π long, of a unit quaternion."""
     imaginary = vec3(p[1], p[2], p[3])
     real = p[0]
     if real < scalar(0.0):  # p and −p are one rotation
@@ -144,22 +146,22 @@ def quaternion_log(p: vec4):
 
 
 @wp.func
-def tangent_of(p: vec4, gradient: vec4):
-    """From the gradient to the numbers of p to the gradient to δ in p ⊗ exp(δ)."""
-    g = quaternion_product(conjugate(p), gradient)
+def quaternion_tangent(p: vec4, gradient: vec4):
+    """Convert the gradient with respect to the coordinates of p to that with respect to δ in p ⊗ exp(δ)."""
+    g = quaternion_product(quaternion_conjugate(p), gradient)
     return scalar(0.5) * vec3(g[1], g[2], g[3])
 
 
 @wp.func
-def lift_of(p: vec4, tangent: vec3):
-    """The inverse of `tangent_of` on the tangent space of the unit sphere."""
+def quaternion_lift(p: vec4, tangent: vec3):
+    """Invert `quaternion_tangent` on the tangent space of the unit sphere."""
     two = scalar(2.0)
     return quaternion_product(p, vec4(scalar(0.0), two * tangent[0], two * tangent[1], two * tangent[2]))
 
 
 @wp.func
-def rotated_by(a: vec3, x: vec3):
-    """exp([a]×) x."""
+def rotate_vector(a: vec3, x: vec3):
+    """Return exp([a]×) x for a rotation vector a."""
     p = quaternion_exp(a)
     u = vec3(p[1], p[2], p[3])
     t = scalar(2.0) * wp.cross(u, x)
@@ -168,7 +170,7 @@ def rotated_by(a: vec3, x: vec3):
 
 @wp.func
 def left_jacobian(a: vec3, x: vec3):
-    """J_l(a) x = x + (1 − cos α)/α² a × x + (α − sin α)/α³ a × (a × x); also J_r(a)ᵀ x, since J_r(a) = J_l(a)ᵀ."""
+    """Return J_l(a) x = x + (1 − cos α)/α² a × x + (α − sin α)/α³ a × (a × x), which is J_r(a)ᵀ x."""
     squared = wp.dot(a, a)
     first = scalar(0.5) - squared / scalar(24.0)
     second = scalar(1.0) / scalar(6.0) - squared / scalar(120.0)
@@ -182,7 +184,7 @@ def left_jacobian(a: vec3, x: vec3):
 
 @wp.func
 def right_jacobian_inverse(a: vec3, x: vec3):
-    """J_r(a)⁻¹ x = x + ½ a × x + c a × (a × x), c = 1/α² − (1 + cos α)/(2 α sin α)."""
+    """Return J_r(a)⁻¹ x = x + ½ a × x + c a × (a × x), with c = 1/α² − (1 + cos α)/(2 α sin α)."""
     squared = wp.dot(a, a)
     factor = scalar(1.0) / scalar(12.0) + squared / scalar(720.0)
     if squared > SMALL_ANGLE_SQUARED:

@@ -1,0 +1,100 @@
+"""Settings of collision detection, which are compiled into the kernels."""
+
+from dataclasses import dataclass
+
+from ..precision import DOUBLE
+
+
+@dataclass(frozen=True)
+class CollisionSettings:
+    """Tolerances, thresholds and iteration limits of collision; the defaults are those of float64.
+
+    Lengths are relative unless a unit is given. Tolerances of solved equations are near the rounding of the precision.
+
+    Attributes:
+        min_length: Length below which vectors have no direction. Raising it only guards against division by zero
+            earlier. 1.0e-18 in float32.
+        parallel_sine_squared: Squared sine of the angle below which two lines count as parallel. Raising it replaces
+            crossings by end points.
+        min_rim_sine: Sine of the tilt below which a circle has no lowest point. Raising it fixes the contact points of
+            nearly level cylinders. 1.0e-4 in float32.
+        min_tilt_sine: Sine below which a cylinder stands on its cap, or lies on its side. Raising it makes resting
+            cylinders switch later. 1.0e-4 in float32.
+        min_cap_cosine: Cosine above which the cap of a cylinder is its closest side; about 45 degrees.
+        max_exhaustive_corners: Number of corners up to which all are compared instead of climbing along edges; where
+            both take the same time.
+        surface_tolerance: Relative change at which Newton iterations on smooth surfaces end. Raising it makes closest
+            points less accurate. 1.0e-6 in float32.
+        max_surface_iterations: Largest number of iterations on smooth surfaces; a safeguard.
+        max_root_steps: Largest number of Newton steps for the closest point of an ellipsoid; a safeguard.
+        max_witness_height: Share of the size by which a support point may be higher than the witness on a flat side.
+            Raising it keeps witnesses. 1.0e-4 in float32.
+        min_improvement: Share of the size by which the separation of another choice of features must be larger. Raising
+            it prefers faces. 1.0e-4 in float32.
+        max_search_separation: Share of the size beyond which convex shapes are compared by bounding spheres. Raising it
+            searches more pairs.
+        length_tolerance: Share of the size by which a difference may exceed the shortest. Raising it ends the search
+            earlier. 1.0e-6 in float32.
+        hold_distance: Share of the smaller size by which penetrating shapes are held apart. Raising it makes their
+            normal less accurate.
+        direction_tolerance: Change of the normal at which the search ends. Raising it makes normals less accurate.
+            1.0e-4 in float32.
+        max_searches: Largest number of searches for the normal of penetrating shapes; a safeguard.
+        max_search_iterations: Largest number of points of a search; a safeguard.
+        cached_normal_tolerance: Error of the squared length by which a cached normal is recognized as one.
+        height_weight: Height above a face that outweighs a unit of distance along a slot's direction. Raising it admits
+            higher corners.
+        min_facing_cosine: Cosine between normals above which flat sides face each other; about 26 degrees.
+        border_tolerance: Relative distance beyond its border at which a point still is inside a face.
+        min_crossing_sine: Sine of the angle above which two borders cross. Raising it drops crossings of nearly
+            parallel borders.
+        same_point_tolerance: Share of the size within which contact points are the same. Raising it merges more of
+            them.
+        absent_separation: Separation of absent corners, m; beyond what is monitored.
+        max_manifold_separation: Share of the size beyond which shapes have no manifold. Raising it computes manifolds
+            earlier.
+        min_axis_sine_squared: Squared sine between axis and normal below which tangents do not follow a capsule's axis.
+            1.0e-12 in float32.
+    """
+
+    min_length: float = 1.0e-150
+    parallel_sine_squared: float = 1.0e-6
+    min_rim_sine: float = 1.0e-6
+    min_tilt_sine: float = 1.0e-6
+    min_cap_cosine: float = 0.7
+    max_exhaustive_corners: int = 32
+    surface_tolerance: float = 1.0e-15
+    max_surface_iterations: int = 50
+    max_root_steps: int = 60
+    max_witness_height: float = 1.0e-9
+    min_improvement: float = 1.0e-9
+    max_search_separation: float = 0.25
+    length_tolerance: float = 1.0e-14
+    hold_distance: float = 1.0e-2
+    direction_tolerance: float = 1.0e-9
+    max_searches: int = 10
+    max_search_iterations: int = 64
+    cached_normal_tolerance: float = 1.0e-6
+    height_weight: float = 0.1
+    min_facing_cosine: float = 0.9
+    border_tolerance: float = 1.0e-6
+    min_crossing_sine: float = 1.0e-2
+    same_point_tolerance: float = 1.0e-4
+    absent_separation: float = 1.0
+    max_manifold_separation: float = 0.1
+    min_axis_sine_squared: float = 1.0e-24
+
+
+COLLISION = CollisionSettings()
+if not DOUBLE:
+    COLLISION = CollisionSettings(
+        min_length=1.0e-18,
+        min_rim_sine=1.0e-4,
+        min_tilt_sine=1.0e-4,
+        surface_tolerance=1.0e-6,
+        max_witness_height=1.0e-4,
+        min_improvement=1.0e-4,
+        length_tolerance=1.0e-6,
+        direction_tolerance=1.0e-4,
+        min_axis_sine_squared=1.0e-12,
+    )
