@@ -95,7 +95,7 @@ class CustomScene:
         models.sort(key=lambda pair: pair[1])
         return [model for model, _ in models[: settings.fitted_assignments]]
 
-    def fewest_substeps(
+    def reduce_substeps(
         self,
         engine: MechanicalEngine,
         coarse: MechanicalEngine,
@@ -174,7 +174,7 @@ def _model(
         return float(initial["scale"].max()) * _simulate_points(candidate, points, setup(initial), steps)
 
     return MotionModel(
-        scene.name, scene.fewest_substeps(engine, coarse, observed_points, settings), unknowns, setup, observe,
+        scene.name, scene.reduce_substeps(engine, coarse, observed_points, settings), unknowns, setup, observe,
         parameters, {**{unknown.name: unknown.unit for unknown in reported}, "scale": "px/m"}, first, end, starts,
         horizon=horizon, length_powers=None, scale=lambda values, known_values: values["scale"],
         bounds={**{unknown.name: (unknown.low, unknown.high) for unknown in reported}, "scale": (0.0, math.inf)},

@@ -28,7 +28,7 @@ class FlightStretch:
         times: Times of its samples, s.
         positions: Observed positions, pixels.
         window: First sample of the clip, and one past the last.
-        before: Number of its samples that do not lie on the parabola of the others.
+        samples_before: Number of its samples that do not lie on the parabola of the others.
         flying: If true, it already flies in those samples, observed beside its path; otherwise a hand holds it.
         release: Time of the release, or of the first sample on its path, s.
         release_std: Standard deviation of the release without a visible hand, s.
@@ -39,7 +39,7 @@ class FlightStretch:
     times: Samples
     positions: Positions
     window: tuple[int, int]
-    before: int
+    samples_before: int
     flying: bool
     release: float
     release_std: float
@@ -66,7 +66,7 @@ def flight_stretches(evidence: Evidence) -> list[FlightStretch]:
     start = _first_visible(evidence, path, times, positions, first)
     radius, hold = evidence.tracks[0].radius or 0.0, settings.release.hold_duration
     sample_noise = np.maximum(evidence.tracks[0].sigma[indices[:end]], noise)
-    sample_noise[:first] = np.hypot(sample_noise[:first], flight.touched_offset * radius)
+    sample_noise[:first] = np.hypot(sample_noise[:first], flight.touched_std * radius)
     release, pull = estimate_release(times[:end], positions[:end], first, sample_noise, times[start] - hold, settings)
 
     def stretch(begin: int, before: int, release: float, release_std: float, flying: bool = False) -> FlightStretch:
@@ -78,7 +78,7 @@ def flight_stretches(evidence: Evidence) -> list[FlightStretch]:
     hand = slice(int(np.searchsorted(times, release - hold)), int(np.searchsorted(times, release)))
     strength = float(np.linalg.norm(pull) / np.linalg.norm(path.acceleration))
     min_strength, max_strength = flight.hand_pull_range
-    late = flight.max_late_frames * evidence.dt
+    late = flight.release_std_frames * evidence.dt
     if hand.stop - hand.start >= flight.min_hand_samples and min_strength < strength < max_strength:
         stretches = [stretch(hand.start, hand.stop - hand.start, release, late)]
     else:
@@ -143,11 +143,11 @@ def _unseen_release(
         covered: If true, the object is lost again in the first frames.
     """
     settings = evidence.settings.flight
-    min_std, offset = settings.max_late_frames * evidence.dt, path.distance(time, position)
+    min_std, offset = settings.release_std_frames * evidence.dt, path.distance(time, position)
     if offset > settings.offset_ratio * noise:
         pull, _ = expected_pull(path.velocity, path.acceleration, evidence.settings)
         duration = math.sqrt(2 * offset / float(np.linalg.norm(pull)))
-        if not covered or offset > settings.covered_offset * (evidence.tracks[0].radius or 0.0):
+        if not covered or offset > settings.covered_std * (evidence.tracks[0].radius or 0.0):
             return time + duration, max(min_std, duration / 3)
         return time + (duration - hidden) / 2, max(min_std, (duration + hidden) / math.sqrt(12))
     return time - evidence.dt / 2 - hidden / 2, max(min_std, hidden / math.sqrt(12))

@@ -1,4 +1,8 @@
-"""Tuning numbers of the kinds of motion; see `physvision.identification.settings`."""
+"""Tuning numbers of the kinds of motion, part of `physvision.identification.settings`.
+
+Unless the entry says otherwise, raising a `min_…` rejects more tracks, raising a `max_…` rejects fewer, raising a
+`…_std` weakens a prior, and raising a number of steps, samples or draws costs time.
+"""
 
 from __future__ import annotations
 
@@ -63,17 +67,17 @@ class FlightSettings:
     Attributes:
         drag: Prior mean of the drag, 1/m: 0.001 for a shot, 0.03 for hollow balls.
         drag_std: Prior standard deviation of the drag, 1/m.
-        max_late_frames: Standard deviation of an unobserved release, frames.
-        hand_late_frames: Standard deviation of a release by a visible hand, frames.
-        push_std: Sideways velocity of a dropped object, relative to the speed that the fall gains.
+        release_std_frames: Standard deviation of the time of an unobserved release, frames.
+        hand_release_std_frames: Standard deviation of the time of a release by a visible hand, frames.
+        sideways_std: Standard deviation of the sideways velocity of a dropped object, relative to the speed gained.
         max_sideways: Largest sideways part of a fall, relative to its length.
         hand_pull_range: Pull of a hand, relative to gravity; it carries the weight at least.
         max_sigma_ratio: Largest position error of a clear sample, relative to the radius.
         covered_frames: Frames after the first in which a covering hand hides the object again.
         min_hand_samples: Samples that show a hand.
         offset_ratio: Distance from the path that counts as beside it, in noise standard deviations.
-        touched_offset: Position error where a hand touches the object, relative to the radius.
-        covered_offset: Position error of a partly covered object, relative to the radius.
+        touched_std: Standard deviation of the position where a hand touches the object, relative to the radius.
+        covered_std: Standard deviation of the position of a partly covered object, relative to the radius.
         min_bend: Curvature below which a track counts as uniform motion, in noise standard deviations.
         min_samples: Smallest number of samples.
         steps_per_second: Smallest number of engine steps a second.
@@ -81,17 +85,17 @@ class FlightSettings:
 
     drag: float = 0.015
     drag_std: float = 0.015
-    max_late_frames: float = 2.0
-    hand_late_frames: float = 3.0
-    push_std: float = 0.01
+    release_std_frames: float = 2.0
+    hand_release_std_frames: float = 3.0
+    sideways_std: float = 0.01
     max_sideways: float = 0.05
     hand_pull_range: tuple[float, float] = (0.5, 15.0)
     max_sigma_ratio: float = 0.6
     covered_frames: int = 4
     min_hand_samples: int = 3
     offset_ratio: float = 3.0
-    touched_offset: float = 0.04
-    covered_offset: float = 0.35
+    touched_std: float = 0.04
+    covered_std: float = 0.35
     min_bend: float = 4.0
     min_samples: int = 5
     steps_per_second: float = 60.0
@@ -162,8 +166,8 @@ class DoublePendulumSettings:
         min_samples: Smallest number of samples of both bobs.
         max_circle_error: Largest deviation of the inner bob from a circle, relative to its radius.
         max_length_change: Largest standard deviation of the bobs' distance, relative to its mean.
-        depth_std: Distance between the planes of the arms, relative to the camera's distance.
-        shift_std: Shift of a bob's observed center along the arms, relative to their length.
+        depth_std: Standard deviation of the distance between the planes of the arms, relative to the camera's distance.
+        shift_std: Standard deviation of the shift of a bob's observed center along the arms, relative to their length.
         rate_samples: Samples around a time from which an arm's rate is fitted.
         min_swing_offset: Difference of an arm's swing length from its length above which its mass is fitted.
         point_inertia: Inertia of a bob about its center, relative to its mass times the arm's length squared.
@@ -230,7 +234,7 @@ class CircularSettings:
         max_radius: Largest radius, relative to the track's extent.
         max_circle_error: Largest median distance from the circle, relative to its radius.
         min_turn: Smallest angle, rad; about a quarter of a turn.
-        flatness_std: Flattening of the circle by the camera's angle, of second order.
+        flatness_std: Standard deviation of the flattening of the circle by the camera's angle, of second order.
     """
 
     min_samples: int = 8

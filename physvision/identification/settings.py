@@ -1,7 +1,9 @@
 """Tuning numbers of identification, in one settings object with a group for each stage and kind of motion.
 
 Unless a source is given, a default was chosen on drawn clips of ten kinds of motion (`physvision.datasets.clips`), so
-that fits are found and intervals cover the truth as often as they say (`experiments/identify_coverage.py`).
+that fits are found and intervals cover the truth as often as they say (`experiments/identify_coverage.py`). Unless the
+entry says otherwise, raising a `min_…` rejects more tracks, raising a `max_…` rejects fewer, raising a `…_std` weakens
+a prior and widens intervals, and raising a number of iterations, samples or draws costs time.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ class ViewSettings:
 
     Attributes:
         tilt_std: Standard deviation of the roll of a camera meant to stand upright, rad; people notice a degree or two.
-        keystone_std: Relative change of scale over half a picture, for a camera one or two degrees off the normal.
-        unknown_keystone_std: Relative change of scale over half a picture, for a camera at an unknown angle.
+        keystone_std: Standard deviation of the relative change of scale over half a picture, for a camera one or two
+            degrees off the normal.
+        unknown_keystone_std: Standard deviation of the same change for a camera at an unknown angle.
         foreshortening_std: Relative foreshortening of a handheld camera: half of 1 − cos 2°.
         unknown_foreshortening_std: Relative foreshortening of a camera at an unknown angle.
         max_keystone_ratio: Bound of the keystone, in standard deviations.

@@ -47,7 +47,7 @@ def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel
     settings, dt = evidence.settings.flight, evidence.dt
     times = stretch.times
     # Samples that a hand touches, or that lie beside the path, say nothing about the flight.
-    free = slice(stretch.before, None)
+    free = slice(stretch.samples_before, None)
     elapsed = times[free] - times[0]
     guess = fit_polynomial(elapsed, stretch.positions[free], 2)
     launch = fit_polynomial(elapsed - elapsed[0], stretch.positions[free], 2)
@@ -59,12 +59,12 @@ def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel
             raise UnsuitableError("it does not move straight down")
         if stretch.flying and guess[1][1] < 0:
             raise UnsuitableError("a falling object does not move up before it falls: it was held")
-    by_hand = stretch.before > 0 and not stretch.flying
+    by_hand = stretch.samples_before > 0 and not stretch.flying
     pull, pull_std = expected_pull(launch[1], 2 * launch[2], evidence.settings)
     unknowns = _unknowns(evidence, kind, stretch, guess, gravity)
     if stretch.flying:
         radius = evidence.tracks[0].radius or 1.0
-        unknowns.append(Unknown("offset", [0.0, 0.0], scale=radius, std=settings.covered_offset * radius, unit="px"))
+        unknowns.append(Unknown("offset", [0.0, 0.0], scale=radius, std=settings.covered_std * radius, unit="px"))
     elif by_hand:
         unknowns.append(Unknown("pull", pull.tolist(), scale=gravity, std=pull_std, unit="px/s²"))
     known_gravity = evidence.known_values["gravity"].value if "gravity" in evidence.known_values else _EARTH_GRAVITY
@@ -103,11 +103,11 @@ def _unknowns(
         Unknown("velocity", velocity, scale=0.1 * speed, unit="px/s"),
     ]
     if kind == "fall":
-        duration = float(stretch.times[-1] - stretch.times[stretch.before])
-        push = settings.push_std * gravity * duration
+        duration = float(stretch.times[-1] - stretch.times[stretch.samples_before])
+        push = settings.sideways_std * gravity * duration
         unknowns.append(Unknown("sideways_velocity", 0.0, scale=push, std=push, unit="px/s"))
-    by_hand = stretch.before > 0 and not stretch.flying
-    release_std = settings.hand_late_frames * dt if by_hand else stretch.release_std
+    by_hand = stretch.samples_before > 0 and not stretch.flying
+    release_std = settings.hand_release_std_frames * dt if by_hand else stretch.release_std
     release = stretch.release - stretch.times[0]
     return [*unknowns, Unknown("release_time", release, scale=dt, std=release_std, unit="s")]
 
