@@ -9,20 +9,20 @@ from physvision.losses import foreground_weights, frame_losses, multi_scale
 @pytest.mark.parametrize(("kind", "value"), [("l1", 0.2), ("l2", 0.04), ("huber", 0.15), ("ssim", None)])
 def test_values_of_a_constant_error(kind, value):
     target = torch.rand(3, 2, 3, 16, 16)
-    found = frame_losses(kind, target + 0.2, target)
-    assert found.shape == (3,)
+    actual = frame_losses(kind, target + 0.2, target)
+    assert actual.shape == (3,)
     if value is None:
-        assert (found > 0).all()
+        assert (actual > 0).all()
         assert float(frame_losses(kind, target, target).max()) == pytest.approx(0.0, abs=1e-6)
     else:
-        torch.testing.assert_close(found, torch.full((3,), value))
+        torch.testing.assert_close(actual, torch.full((3,), value))
 
 
 def test_multi_scale_of_samples_is_that_of_frames():
     target, predicted = torch.rand(2, 1, 3, 32, 32), torch.rand(2, 1, 3, 32, 32)
-    found = frame_losses("multi_scale", predicted, target)
+    actual = frame_losses("multi_scale", predicted, target)
     for row in range(2):
-        torch.testing.assert_close(found[row], multi_scale(predicted[row], target[row]))
+        torch.testing.assert_close(actual[row], multi_scale(predicted[row], target[row]))
 
 
 def test_a_small_ball_weighs_as_much_as_the_rest():

@@ -227,6 +227,7 @@ def layer_adjoint(
 
 @wp.func
 def add_depth_adjoint(s: Contents, at: Pixel, p: int, x: scalar, y: scalar, t_bar: scalar, g: Gradients):
+    """Add the gradients of a patch's depth at (x, y); return its slopes."""
     patch = s.patches[at.b, p]
     o, d = ray(patch, x, y)
     size = patch.size

@@ -21,6 +21,7 @@ def append_border(
     layer: int,
     piece: int,
 ):
+    """Append one border with its layer and piece; return the number of borders."""
     if n >= MAX_BORDERS:
         return n
     borders[5 * n] = x

@@ -9,6 +9,7 @@ from .surfaces import depth, depth_normal, not_zero, point_slopes, slant
 
 @wp.func
 def depth_at(patch: Patch, x: scalar, y: scalar):
+    """Return the depth of a patch at (x, y)."""
     o, d = ray(patch, x, y)
     return depth(patch.kind, o, d, patch.size, patch.near)
 

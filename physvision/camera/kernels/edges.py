@@ -33,6 +33,7 @@ def shifted(o: vec3, end: int, length: scalar):
 
 @wp.func
 def edge_value(edge: int, end: int, o: vec3, d: vec3, size: vec3):
+    """Return the value of an edge function."""
     m = shifted(o, end, size[2])
     value = ZERO
     if edge == DISC_EDGE:
@@ -97,6 +98,7 @@ def side(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int):
 
 @wp.func
 def side_value(vertices: wp.array2d(dtype=scalar), patch: Patch, i: int, o: vec3, d: vec3):
+    """Return the edge function of a polygon's side."""
     corner, along = side(vertices, patch, i)
     return wp.dot(d, wp.cross(corner - o, along))
 
@@ -138,6 +140,7 @@ def end_of_body(o: vec3, d: vec3, length: scalar):
 
 @wp.func
 def end_edge(kind: int):
+    """Return the edge function of the ends of a capsule or cylinder."""
     edge = DISC_EDGE
     if kind == CAPSULE:
         edge = SPHERE_EDGE

@@ -13,6 +13,7 @@ SIDE_MARGIN = wp.constant(scalar(1.0e-4))
 
 @wp.func
 def is_hit(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar):
+    """Return true if the ray through (x, y) hits the patch."""
     if patch.kind == POLYGON:
         for i in range(patch.corner, patch.corner + patch.corners):
             if lines[b, i, 0] * x + lines[b, i, 1] * y + lines[b, i, 2] < -SIDE_MARGIN:

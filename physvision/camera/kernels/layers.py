@@ -61,6 +61,7 @@ def common_point(
 
 @wp.func
 def write_layer(lists: Lists, at: int, patch: int, first: int, count: int):
+    """Write one layer: patch, first line and number of lines."""
     lists.layers[3 * at] = patch
     lists.layers[3 * at + 1] = first
     lists.layers[3 * at + 2] = count
@@ -68,6 +69,7 @@ def write_layer(lists: Lists, at: int, patch: int, first: int, count: int):
 
 @wp.func
 def move_layer(lists: Lists, at: int, to: int):
+    """Copy a layer to another place of the list."""
     write_layer(lists, to, lists.layers[3 * at], lists.layers[3 * at + 1], lists.layers[3 * at + 2])
 
 
@@ -97,6 +99,7 @@ def same_shape(s: Contents, b: int, lists: Lists, i: int, j: int):
 
 @wp.func
 def common_point_of_layers(lists: Lists, i: int, j: int, start_x: scalar, start_y: scalar):
+    """Return a common point of two layers."""
     first_i = lists.layers[3 * i + 1]
     first_j = lists.layers[3 * j + 1]
     return common_point(lists, first_i, lists.layers[3 * i + 2], first_j, lists.layers[3 * j + 2], start_x, start_y)
@@ -104,6 +107,7 @@ def common_point_of_layers(lists: Lists, i: int, j: int, start_x: scalar, start_
 
 @wp.func
 def both_hit(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
+    """Return true if the ray through (x, y) hits both patches."""
     hit = is_hit(s.lines, b, s.patches[b, i], x, y)
     return hit and is_hit(s.lines, b, s.patches[b, j], x, y)
 
@@ -209,6 +213,7 @@ def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scala
 
 @wp.func
 def copy_lines(lists: Lists, first: int, count: int, to: int):
+    """Copy lines with their codes to another place of the list."""
     for k in range(3 * count):
         lists.lines[3 * to + k] = lists.lines[3 * first + k]
     for k in range(2 * count):

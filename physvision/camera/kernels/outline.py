@@ -49,18 +49,21 @@ def edge_at(patch: Patch, edge: int, end: int, x: scalar, y: scalar):
 
 @wp.func
 def value_at(patch: Patch, edge: int, end: int, x: scalar, y: scalar):
+    """Return the value of an edge function at (x, y)."""
     o, d = ray(patch, x, y)
     return edge_value(edge, end, o, d, patch.size)
 
 
 @wp.func
 def axis_coordinate_at(patch: Patch, x: scalar, y: scalar):
+    """Return the axis coordinate of the ray through (x, y)."""
     o, d = ray(patch, x, y)
     return axis_coordinate(o, d)
 
 
 @wp.func
 def polygon_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar):
+    """Return the state of a polygon in a pixel, see `pixel_state`."""
     state = int(COVERED)
     first = patch.corner
     for i in range(patch.corners):
@@ -126,6 +129,7 @@ def pixel_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar
 
 @wp.func
 def append_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int, end: int):
+    """Append a line with its code; return the number of lines."""
     if n >= MAX_LINES:
         return n
     lists.lines[3 * n] = a

@@ -50,11 +50,13 @@ class Numbers:
 
 @wp.func
 def row(rays: wp.array4d(dtype=scalar), b: int, p: int, i: int):
+    """Return row i of a patch's rays."""
     return vec3(rays[b, p, i, 0], rays[b, p, i, 1], rays[b, p, i, 2])
 
 
 @wp.func
 def gather(n: Numbers, b: int, p: int):
+    """Return one patch of one world from the tables."""
     patch = Patch()
     patch.fixed = row(n.rays, b, p, 0)
     patch.by_x = row(n.rays, b, p, 1)
@@ -82,6 +84,7 @@ def gather(n: Numbers, b: int, p: int):
 
 @wp.func
 def magnitude(v: vec3):
+    """Return the sum of absolute components."""
     return wp.abs(v[0]) + wp.abs(v[1]) + wp.abs(v[2])
 
 
@@ -214,6 +217,7 @@ def write_side(s: Contents, b: int, patch: Patch, i: int):
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def prepare(n: Numbers, s: Contents):
+    """Gather each patch with its bounds on the screen, and write the lines of its sides."""
     b, p = wp.tid()
     patch = gather(n, b, p)
     patch.left = n.wide

@@ -68,6 +68,7 @@ def render_mixed_pixel(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
 
 @wp.func
 def triple(numbers: wp.array(dtype=scalar), i: int):
+    """Return entry i of an array of triples."""
     return vec3(numbers[3 * i], numbers[3 * i + 1], numbers[3 * i + 2])
 
 
@@ -107,6 +108,7 @@ def render(first: int, stripe: int, s: Contents, image: wp.array4d(dtype=scalar)
 
 @wp.func
 def add_background(g: Gradients, at: Pixel, fraction: scalar):
+    """Add the gradient of the background's fraction of a pixel."""
     if g.background.shape[0] > 0:
         for channel in range(g.image.shape[1]):
             gradient = fraction * g.image[at.b, channel, at.line, at.column]
@@ -115,6 +117,7 @@ def add_background(g: Gradients, at: Pixel, fraction: scalar):
 
 @wp.func
 def mixed_pixel_adjoint(s: Contents, at: Pixel, g: Gradients):
+    """Add the gradients of a pixel that several layers share."""
     lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
     codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
     layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)

@@ -140,6 +140,7 @@ def center(index: int, size: int):
 
 @wp.func
 def pixel_at(s: Contents, row: int, column: int):
+    """Return the pixel in a row, of the lines of all worlds, and a column."""
     at = Pixel()
     at.row = row
     at.b = row // s.height
@@ -152,6 +153,7 @@ def pixel_at(s: Contents, row: int, column: int):
 
 @wp.func
 def in_bounds(s: Contents, b: int, p: int, x: scalar, y: scalar):
+    """Return true if (x, y) is within the patch's bounds on the screen."""
     return (
         x >= s.patches[b, p].left
         and x <= s.patches[b, p].right

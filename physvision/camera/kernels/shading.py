@@ -74,6 +74,7 @@ def texture_coordinates(patch: Patch, point: vec3):
 
 @wp.func
 def texture_length(kind: int, size: vec3):
+    """Return the length along the axis that v spans."""
     height = size[2]
     if kind != CYLINDER:
         height = size[2] + TWO * size[0]

@@ -21,6 +21,7 @@ ON_CAP = wp.constant(scalar(0.99999))
 
 @wp.func
 def not_zero(value: scalar, min_magnitude: scalar):
+    """Return the value, moved away from zero to the given magnitude."""
     result = value
     if wp.abs(value) < min_magnitude:
         result = min_magnitude
@@ -38,6 +39,7 @@ def sphere_depth(o: vec3, d: vec3, end: int, size: vec3, sign: scalar):
 
 @wp.func
 def tube_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
+    """Return the depth of entry or exit of the infinite tube."""
     across = wp.max(d[0] * d[0] + d[1] * d[1], TINY)
     root = wp.sqrt(wp.max(edge_value(TUBE_EDGE, 0, o, d, size), ZERO))
     return (sign * root - o[0] * d[0] - o[1] * d[1]) / across
@@ -45,6 +47,7 @@ def tube_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
 
 @wp.func
 def capsule_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
+    """Return the depth of entry or exit of a capsule."""
     t = tube_depth(o, d, size, sign)
     z = o[2] + t * d[2]
     if wp.abs(z) > HALF * size[2]:
@@ -69,6 +72,7 @@ def cylinder_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
 
 @wp.func
 def curved_depth(kind: int, o: vec3, d: vec3, size: vec3, sign: scalar):
+    """Return the depth of entry or exit of a curved patch."""
     t = ZERO
     if kind == SPHERE:
         t = sphere_depth(o, d, 0, size, sign)

@@ -35,6 +35,7 @@ class Footprint:
 
 @wp.func
 def wrap_index(i: int, n: int, repeat: bool):
+    """Return a texel index within the texture, repeated or clamped."""
     result = wp.clamp(i, 0, n - 1)
     if repeat:
         result = i % n
@@ -122,6 +123,7 @@ def weighted_texel(texels: wp.array3d(dtype=scalar), g: Gradients, at: Pixel, c:
 
 @wp.func
 def add_texel_cotangents(g: Gradients, b: int, channel: int, c: Footprint, bar: scalar):
+    """Add a cotangent to the texels of a footprint."""
     for k in range(3):
         for i in range(3):
             wp.atomic_add(g.texels, b, channel, c.rows[k] + c.columns[i], bar * c.along[k] * c.across[i])

@@ -77,8 +77,10 @@ def stop_brief_slip(m: Model, d: Data, contacts: wp.int32):
         for i in range(contacts):
             r = m.joint_rows + 2 * i + 1
             if d.lcp.sliding[i] == 1:
-                reversed = row_velocity(d.lcp, d.rows0, r, d.v0) * row_velocity(d.lcp, d.rows1, r, d.v1) <= scalar(0.0)
-                if reversed or d.mode1[i] == OPEN:
+                slip_reversed = row_velocity(d.lcp, d.rows0, r, d.v0) * row_velocity(d.lcp, d.rows1, r, d.v1) <= scalar(
+                    0.0
+                )
+                if slip_reversed or d.mode1[i] == OPEN:
                     d.lcp.sliding[i] = 0
                     d.ratio0[i] = scalar(0.0)
 
