@@ -19,8 +19,8 @@ def ball(name="ball", **options):
     )
 
 
-def on_ground(turning_friction=(SPINNING, ROLLING), dt=0.01, friction=0.8, restitution=0.0, **options):
-    contact = ContactSettings(friction=friction, restitution=restitution, rotational_friction=turning_friction)
+def on_ground(rotational_friction=(SPINNING, ROLLING), dt=0.01, friction=0.8, restitution=0.0, **options):
+    contact = ContactSettings(friction=friction, restitution=restitution, rotational_friction=rotational_friction)
     return tree([ball()], dt=dt, static_shapes=[Placed(Plane())], contact=contact, **options)
 
 
@@ -98,7 +98,7 @@ def test_without_lengths_it_is_the_contact_without():
     assert float((on_ground().rollout(start, 60, properties=none).q - with_none.q).abs().max()) < 1e-11
 
 
-def test_gradients_of_turning_friction():
+def test_gradients_of_rotational_friction():
     """Two balls, one on the other's way, on the ground: falling, sliding, rolling, spinning, with impacts."""
     bodies = [ball("a"), ball("b")]
     contact = ContactSettings(friction=0.4, restitution=0.3, rotational_friction=(SPINNING, ROLLING))
@@ -130,7 +130,7 @@ def test_gradients_of_turning_friction():
     assert checked >= 20  # of 28
 
 
-def test_turning_friction_asks_for_events():
+def test_rotational_friction_asks_for_events():
     contact = ContactSettings("compliant", rotational_friction=(0.1, 0.0))
     with pytest.raises(InputError, match="need contact='event'"):
         tree([ball()], contact=contact, static_shapes=[Placed(Plane())])

@@ -1,4 +1,4 @@
-"""Drag of a medium: terminal velocity, MuJoCo's accelerations, differences. And activations, and strings."""
+"""Fluid drag: terminal velocity, MuJoCo's accelerations, differences. Also activations and tendons."""
 
 import math
 
@@ -83,7 +83,7 @@ def test_gradients_of_drag(contact):
     assert compare(loss, values, along) == 9
 
 
-def test_a_medium_has_no_negative_density():
+def test_a_fluid_has_no_negative_density():
     with pytest.raises(ModelError, match="at least zero"):
         tree([Body("a", None, [Joint("free")])], fluid=Fluid(-1.0))
     with pytest.raises(ModelError, match="made without a fluid"):

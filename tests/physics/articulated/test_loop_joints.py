@@ -92,7 +92,7 @@ def test_a_weld_holds_and_keeps_momentum_and_energy():
     assert all(fine < 0.35 * coarse for coarse, fine in zip(*off, strict=True))
 
 
-def linkage(dt, connections=True):
+def linkage(dt, loop_joints=True):
     """A parallelogram: two cranks of 0.4 m on the world, and a coupler of 0.6 m that hangs on one and meets the other."""
     crank = {"mass": 0.5, "center_of_mass": (0, 0, -0.2), "inertia": (0.5 * 0.4**2 / 12,) * 3}
     bodies = [
@@ -101,7 +101,7 @@ def linkage(dt, connections=True):
         Body("right", None, [Joint("revolute", (0, 1, 0))], position=(0.6, 0, 0), **crank),
     ]  # fmt: skip
     meets = LoopJoint("coupler", "right", pose((0.6, 0, 0)), pose((0, 0, -0.4)))
-    return tree(bodies, dt=dt, contact="event", loop_joints=[meets] if connections else [])
+    return tree(bodies, dt=dt, contact="event", loop_joints=[meets] if loop_joints else [])
 
 
 def test_a_parallelogram_is_a_pendulum():
@@ -125,7 +125,7 @@ def test_a_parallelogram_is_a_pendulum():
     assert errors[1] < 0.35 * errors[0]
 
 
-def test_gradients_through_connections():
+def test_gradients_through_loop_joints():
     """A linkage and a ball welded to a bar, which strikes the ground."""
     bar = {"mass": 0.8, "inertia": (0.02, 0.01, 0.015), "center_of_mass": (0.1, 0, 0)}
     bodies = [
@@ -206,7 +206,7 @@ FILE = """<mujoco><worldbody>
         ('<weld body1="a" body2="b" anchor="-.4 .1 0"/>', True),
     ],
 )
-def test_connections_of_files(equality, turns):
+def test_loop_joints_of_files(equality, turns):
     """What a file connects stays together, as it is at the start."""
     engine = articulated.load(FILE.format(equality), dt=1e-3)
     path = engine.rollout(engine.initial_state(1, DOUBLE), 300)
@@ -239,7 +239,7 @@ def test_what_is_welded_to_a_mocap_body_follows_it():
     torch.testing.assert_close(state.q[0, :3], position[hand], rtol=0, atol=1e-6)
 
 
-def test_bad_connections():
+def test_bad_loop_joints():
     bodies = [Body("a", None, [Joint("revolute")]), Body("b", "a", [Joint("revolute")])]
     with pytest.raises(ModelError, match="there is no body 'c'"):
         tree(bodies, contact="event", loop_joints=[LoopJoint("a", "c", np.eye(4), np.eye(4))])
