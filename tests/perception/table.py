@@ -16,16 +16,16 @@ def clip(colors, frames=60, seed=0, background=0.0, noise=0.0, speed=1.2):
     angles = rng.uniform(0, 2 * np.pi, count)
     velocities = speed * 30 * np.stack([np.cos(angles), np.sin(angles)], 1)
     table = Table(np.full(count, RADIUS), np.ones(count), (SIZE, SIZE))
-    places = simulate(table, apart(rng, count), velocities, np.arange(frames) / 30).positions
+    centers = simulate(table, apart(rng, count), velocities, np.arange(frames) / 30).positions
     canvas = np.full((frames, SIZE, SIZE, 3), round(255 * background), np.uint8)
-    draw_discs(canvas, places, table.radii, np.asarray(colors, float))
+    draw_discs(canvas, centers, table.radii, np.asarray(colors, float))
     levels = canvas / 255 + noise * rng.normal(size=canvas.shape)
-    return torch.from_numpy(levels.clip(0, 1)).float().permute(0, 3, 1, 2), places
+    return torch.from_numpy(levels.clip(0, 1)).float().permute(0, 3, 1, 2), centers
 
 
 def apart(rng, count):
     while True:
-        places = rng.uniform(RADIUS + 1, SIZE - RADIUS - 1, (count, 2))
-        distances = np.linalg.norm(places[:, None] - places, axis=-1) + 1e9 * np.eye(count)
+        centers = rng.uniform(RADIUS + 1, SIZE - RADIUS - 1, (count, 2))
+        distances = np.linalg.norm(centers[:, None] - centers, axis=-1) + 1e9 * np.eye(count)
         if distances.min() > 3 * RADIUS:
-            return places
+            return centers

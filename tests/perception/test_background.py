@@ -10,7 +10,7 @@ SAMPLES = 48
 
 
 def _painted(random, rectangles):
-    """A frame with rectangles on a wall that hardly has a texture: rows, columns and a colour each."""
+    """A frame with rectangles on a wall that hardly has a texture: rows, columns and a color each."""
     frame = np.broadcast_to(np.array(WALL), (120, 160, 3)) + random.normal(0, 1.5, (120, 160, 1))
     for rows, columns, color in rectangles:
         frame[slice(*rows), slice(*columns)] = color
@@ -18,7 +18,7 @@ def _painted(random, rectangles):
 
 
 def test_what_hardly_leaves_its_place_is_not_part_of_what_is_behind():
-    """A block of two colours rests for half of the time, then turns and goes by half its length."""
+    """A block of two colors rests for half of the time, then turns and goes by half its length."""
     random = np.random.default_rng(0)
     frames = []
     for sample in range(SAMPLES):
@@ -75,9 +75,9 @@ def test_the_light_is_not_told_by_a_bright_thing_before_a_dark_wall():
 
 
 def test_single_pixels_of_what_moves_are_not_left_behind():
-    """A large disc of two colours turns and moves by less than its size before a wall with a grain.
+    """A large disc of two colors turns and moves by less than its size before a wall with a grain.
 
-    Of the grain no level is farther from the usual one than a thing's shades from its colour.
+    Of the grain no level is farther from the usual one than a thing's shades from its color.
     """
     random = np.random.default_rng(0)
     grain = np.array(WALL) + random.normal(0, 12, (120, 160, 1)).clip(-36, 36)
@@ -94,7 +94,7 @@ def test_single_pixels_of_what_moves_are_not_left_behind():
 
 
 def test_what_is_thin_and_stands_still_before_a_flicker_stays():
-    """A disc swings behind a post of its own colour, which is rare among what is around it."""
+    """A disc swings behind a post of its own color, which is rare among what is around it."""
     random = np.random.default_rng(0)
     rows, columns = np.mgrid[:120, :160]
     post = np.abs(columns - 80) < 4

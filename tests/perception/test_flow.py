@@ -15,48 +15,48 @@ def samples(seed=0, **options):
 
 def test_the_flow_leads_to_the_same_colors():
     """Where nothing is hidden, the second frame looked up along the flow is the first; resampling blurs a little."""
-    drawn = samples(max_noise=0.0)
-    back = warp(drawn.second, drawn.flow)
-    difference = (back - drawn.first).abs().mean(1)
-    still = (drawn.second - drawn.first).abs().mean(1)
-    moving = drawn.flow.norm(dim=1) > 0.5
+    rendered = samples(max_noise=0.0)
+    back = warp(rendered.second, rendered.flow)
+    difference = (back - rendered.first).abs().mean(1)
+    still = (rendered.second - rendered.first).abs().mean(1)
+    moving = rendered.flow.norm(dim=1) > 0.5
     assert difference[moving].median() < 0.005
     assert difference[moving].mean() < 0.4 * still[moving].mean()
 
 
 def test_a_known_shift():
     """One shape on a still background: its pixels flow by what its centroid moved."""
-    drawn = samples(
+    rendered = samples(
         max_shapes=1, max_rotation=0.0, textured_fraction=0.0, max_noise=0.0, radius_range=(6.0, 8.0), max_speed=3.0
     )
     for k in range(16):
-        inside = drawn.shapes[k, 0] > 0
+        inside = rendered.shapes[k, 0] > 0
         border = torch.cat(
             [inside[:6].flatten(), inside[-6:].flatten(), inside[:, :6].flatten(), inside[:, -6:].flatten()]
         )
         if border.any() or not inside.any():
             continue
         cover = (
-            (drawn.first[k] - drawn.first[k, :, :1, :1]).abs().sum(0),
-            (drawn.second[k] - drawn.first[k, :, :1, :1]).abs().sum(0),
+            (rendered.first[k] - rendered.first[k, :, :1, :1]).abs().sum(0),
+            (rendered.second[k] - rendered.first[k, :, :1, :1]).abs().sum(0),
         )
         y, x = torch.meshgrid(torch.arange(64.0), torch.arange(64.0), indexing="ij")
         centers = [torch.stack([(c * x).sum(), (c * y).sum()]) / c.sum() for c in cover]
         if min(float(c.sum()) for c in cover) < 20:
             continue
-        torch.testing.assert_close(centers[1] - centers[0], drawn.flow[k][:, inside].mean(1), atol=0.05, rtol=0)
+        torch.testing.assert_close(centers[1] - centers[0], rendered.flow[k][:, inside].mean(1), atol=0.05, rtol=0)
 
 
 def test_what_cannot_be_seen_does_not_move():
-    drawn = samples(textured_fraction=0.0, max_rotation=0.5)
-    assert (drawn.flow * (1 - drawn.shapes)).abs().max() == 0
+    rendered = samples(textured_fraction=0.0, max_rotation=0.5)
+    assert (rendered.flow * (1 - rendered.shapes)).abs().max() == 0
 
 
 def test_pairs_follow_from_the_seed():
-    pairs, again, other = (FlowPairs(3, 2, seed) for seed in (1, 1, 2))
+    pairs, again, another = (FlowPairs(3, 2, seed) for seed in (1, 1, 2))
     assert torch.equal(pairs[2].first, again[2].first)
     assert not torch.equal(pairs[2].first, pairs[1].first)
-    assert not torch.equal(pairs[2].first, other[2].first)
+    assert not torch.equal(pairs[2].first, another[2].first)
 
 
 def test_warping_by_whole_pixels_is_a_shift():

@@ -16,16 +16,16 @@ FILTERS = ColorFilters.from_colors(COLORS)
 
 def windows(count=12, **options):
     """Windows of three frames, (count, 3, 3, SIZE, SIZE), and true places (count, 3, balls, 2)."""
-    frames, places = clip(COLORS, frames=3 * count, **options)
-    return frames.unflatten(0, (count, 3)), torch.from_numpy(places).float().unflatten(0, (count, 3))
+    frames, positions = clip(COLORS, frames=3 * count, **options)
+    return frames.unflatten(0, (count, 3)), torch.from_numpy(positions).float().unflatten(0, (count, 3))
 
 
 def test_clean_discs_are_found_exactly():
     """A mask's centroid is a disc's; 8-bit levels and faint edges that are left out cost some hundredths of a pixel."""
     frames, truth = windows()
-    found = locate_objects(FILTERS.masks(frames), RADIUS)
-    assert (found.centers - truth).norm(dim=-1).max() < 0.05
-    assert found.confidence.min() > 0.95
+    result = locate_objects(FILTERS.masks(frames), RADIUS)
+    assert (result.centers - truth).norm(dim=-1).max() < 0.05
+    assert result.confidence.min() > 0.95
 
 
 def test_noise_far_away_moves_nothing():
@@ -95,8 +95,8 @@ def test_each_disturbance_does_what_it_says():
     torch.testing.assert_close(textured[inside], frames[inside])
     assert 0.1 < float(textured[(coverage == 0).expand_as(frames)].mean()) < 0.2
     hidden = FILTERS.masks(spoilt(occlusion=1.5)).sum((-1, -2))
-    shares = (hidden / masks.sum((-1, -2))).amin((1, 2))
-    assert shares.median() < 0.8
+    fractions = (hidden / masks.sum((-1, -2))).amin((1, 2))
+    assert fractions.median() < 0.8
     assert torch.equal(FrameCorruption()(frames, coverage, truth[:, -1]), frames)
     with pytest.raises(InputError, match="noise"):
         FrameCorruption(noise=-1.0)

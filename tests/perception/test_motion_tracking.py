@@ -37,8 +37,8 @@ def collision(tmp_path_factory):
 def test_one_thing_is_followed(tmp_path, kind, seed):
     clip = draw(kind, seed, SMALL)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
-    errors, seen = _errors(clip, track)
-    assert seen > 0.9
+    errors, visible = _errors(clip, track)
+    assert visible > 0.9
     assert np.median(errors) < 0.25
     assert np.quantile(errors, 0.95) < 0.8
     np.testing.assert_allclose(track.times, clip.stamps, atol=1e-4)
@@ -98,31 +98,31 @@ def test_a_thing_that_moves_more_than_its_size_between_frames(tmp_path):
     clip = draw("circular", 3, SMALL, fps=8)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
     assert np.median(np.linalg.norm(np.diff(clip.places()[:, 0], axis=0), axis=1)) > 2 * track.radius
-    errors, seen = _errors(clip, track)
-    assert seen > 0.85
+    errors, visible = _errors(clip, track)
+    assert visible > 0.85
     assert np.quantile(errors, 0.95) < 0.8
 
 
 def test_a_hand_is_no_thing_that_is_thrown(tmp_path):
     clip = draw("projectile", 1, SMALL, fps=50)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
-    errors, seen = _errors(clip, track)
-    assert seen > 0.85
+    errors, visible = _errors(clip, track)
+    assert visible > 0.85
     assert np.quantile(errors, 0.9) < 0.8
 
 
 def test_a_portrait_with_a_rotation_flag(tmp_path):
     clip = draw("fall", 1, SMALL, size=(240, 320), fps=60, quarters=1)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"), objects=1)
-    errors, seen = _errors(clip, track)
-    assert seen > 0.8
+    errors, visible = _errors(clip, track)
+    assert visible > 0.8
     assert np.quantile(errors, 0.9) < 0.8
 
 
-def _square(places, background, size=12):
+def _square(centers, background, size=12):
     """Frames of a red square at whole pixels; None where it is not there."""
-    frames = np.repeat(background[None], len(places), 0)
-    for frame, place in zip(frames, places, strict=True):
+    frames = np.repeat(background[None], len(centers), 0)
+    for frame, place in zip(frames, centers, strict=True):
         if place is not None:
             frame[place[1] : place[1] + size, place[0] : place[0] + size] = (200, 30, 30)
     return Clip(torch.from_numpy(frames), torch.arange(len(frames)) / 30)
@@ -133,27 +133,27 @@ def _wall():
 
 
 def test_one_that_stands_still_most_of_the_time():
-    places = [(20, 50)] * 20 + [(20 + 3 * step, 50) for step in range(20)] + [(77, 50)] * 20
-    (track,) = find_tracks(_square(places, _wall()))
+    centers = [(20, 50)] * 20 + [(20 + 3 * step, 50) for step in range(20)] + [(77, 50)] * 20
+    (track,) = find_tracks(_square(centers, _wall()))
     assert track.observed.mean() > 0.9
-    truth = np.array(places) + 6.0
+    truth = np.array(centers) + 6.0
     assert np.abs(track.positions - truth)[track.observed].max() < 0.3
 
 
 def test_one_that_leaves_is_not_seen_afterwards():
-    places = [(10 + 6 * step, 40) for step in range(29)] + [None] * 20
-    (track,) = find_tracks(_square(places, _wall()))
+    centers = [(10 + 6 * step, 40) for step in range(29)] + [None] * 20
+    (track,) = find_tracks(_square(centers, _wall()))
     assert track.observed[:28].mean() > 0.9
     assert not track.observed[30:].any()
     assert np.isnan(track.positions[35]).all()
 
 
-def test_a_box_or_a_colour_points_at_one_of_several():
-    one = _square([(10 + 4 * step, 20) for step in range(40)], _wall())
-    frames = one.frames.numpy().copy()
+def test_a_box_or_a_color_points_at_one_of_several():
+    first = _square([(10 + 4 * step, 20) for step in range(40)], _wall())
+    frames = first.frames.numpy().copy()
     for step, frame in enumerate(frames):
         frame[80:92, 180 - 4 * step : 192 - 4 * step] = (30, 60, 200)
-    clip = Clip(torch.from_numpy(frames), one.times)
+    clip = Clip(torch.from_numpy(frames), first.times)
     assert len(find_tracks(clip)) == 2
     (red,) = find_tracks(clip, object="red")
     (blue,) = find_tracks(clip, object=(0, 70, 60, 30))
@@ -188,10 +188,10 @@ def test_a_ball_is_followed_where_only_its_light_half_shows():
     """It flies out from before something as dark as its shadow side, of which less than half of it can be told."""
     random = np.random.default_rng(0)
     times = np.arange(90) / 240
-    places = np.stack([-8 + 3.0 * np.arange(90), 100 - 1.6 * np.arange(90) + 0.02 * np.arange(90) ** 2], 1)
+    centers = np.stack([-8 + 3.0 * np.arange(90), 100 - 1.6 * np.arange(90) + 0.02 * np.arange(90) ** 2], 1)
     rows, columns = np.mgrid[0:120, 0:240].astype(float) + 0.5
     frames = []
-    for x, y in places:
+    for x, y in centers:
         wall = np.where(columns < 60, 40.0, 160.0)
         covered = np.clip(3.6 - np.hypot(columns - x, rows - y), 0, 1)
         light = np.clip(-0.2 + 0.8 * (y - rows) + 0.8 * (x - columns), 0, 1)
@@ -199,24 +199,24 @@ def test_a_ball_is_followed_where_only_its_light_half_shows():
         frames.append(np.repeat(picture[..., None], 3, -1) + random.normal(0, 2, (120, 240, 3)))
     clip = Clip(torch.from_numpy(np.stack(frames).clip(0, 255).astype(np.uint8)), torch.from_numpy(times))
     (track,) = find_tracks(clip)
-    dark = (places[:, 0] > 4) & (places[:, 0] < 55)
+    dark = (centers[:, 0] > 4) & (centers[:, 0] < 55)
     assert track.observed[dark].mean() > 0.9
-    away = np.linalg.norm(track.positions - places, axis=1)
+    away = np.linalg.norm(track.positions - centers, axis=1)
     # Half of a disc of 3.6 pixels has its middle 1.5 pixels from the disc's; the track says that it is unsure there.
     assert away[dark & track.observed].max() < 2.0
-    clear = (places[:, 0] > 70) & track.observed
+    clear = (centers[:, 0] > 70) & track.observed
     assert np.median(track.sigma[dark & track.observed]) > 2 * np.median(track.sigma[clear])
 
 
-def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
+def test_a_large_thing_of_two_colors_that_passes_a_ruler(tmp_path):
     """A dark ring around a light middle, cut by a string, before a wall with a bright ruler right below its path."""
     random = np.random.default_rng(0)
     times = np.arange(50) / 25
-    places = np.stack([40 + 4.6 * np.arange(50), np.full(50, 88.0)], 1)
+    centers = np.stack([40 + 4.6 * np.arange(50), np.full(50, 88.0)], 1)
     rows, columns = np.mgrid[0:140, 0:320].astype(float) + 0.5
     wall = np.where((rows > 109)[..., None], [230.0, 190.0, 70.0], [190.0, 200.0, 170.0])
     frames = []
-    for x, y in places:
+    for x, y in centers:
         away = np.hypot(columns - x, rows - y)
         ring, middle = np.clip(20.5 - away, 0, 1), np.clip(9.5 - away, 0, 1)
         picture = wall * (1 - ring[..., None]) + ring[..., None] * [40.0, 45.0, 50.0]
@@ -226,7 +226,7 @@ def test_a_large_thing_of_two_colours_that_passes_a_ruler(tmp_path):
         frames.append(picture + random.normal(0, 3, picture.shape))
     clip = Clip(torch.from_numpy(np.stack(frames).clip(0, 255).astype(np.uint8)), torch.from_numpy(times))
     (track,) = find_tracks(clip)
-    away = track.positions[track.observed] - places[track.observed]
+    away = track.positions[track.observed] - centers[track.observed]
     assert track.observed.mean() > 0.9
     assert np.linalg.norm(away - np.median(away, axis=0), axis=1).max() < 0.8
 
@@ -237,9 +237,9 @@ def test_what_rests_until_it_is_struck_is_found_with_what_strikes_it(tmp_path, s
     clip = draw("collision", seed, Filming(size=(320, 240), fps=50.0, fill_fraction=0.75))
     tracks = find_tracks(clip.write(tmp_path / "clip.mp4"), min_objects=2)
     assert len(tracks) == 2
-    places = clip.places()
+    centers = clip.places()
     for body in range(2):
         off = [
-            np.median(np.linalg.norm((track.positions - places[:, body])[track.observed], axis=1)) for track in tracks
+            np.median(np.linalg.norm((track.positions - centers[:, body])[track.observed], axis=1)) for track in tracks
         ]
         assert min(off) < 0.5

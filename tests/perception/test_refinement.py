@@ -16,7 +16,7 @@ def _covered(middle, radius, soft=1.0):
     return np.clip(0.5 + (radius - np.hypot(COLUMNS - middle[0], ROWS - middle[1])) / soft, 0, 1)[..., None]
 
 
-def _found(picture):
+def _localize(picture):
     behind = np.broadcast_to(WALL, picture.shape).astype(np.float32)
     target = Target(np.arange(3.0), np.tile(MIDDLE, (3, 1)), BALL, 2 * RADIUS)
     localizer = Localizer(behind, np.full(picture.shape[:2], 12.0))
@@ -33,7 +33,7 @@ def test_a_ball_is_where_it_is_whatever_lies_beside_it(spoiled):
         string = (np.abs(COLUMNS - MIDDLE[0]) < 1) & (MIDDLE[1] > ROWS)
         picture = np.where(string[..., None], [90.0, 80.0, 70.0], picture)
     ball = _covered(MIDDLE, RADIUS)
-    found = _found(picture * (1 - ball) + BALL * ball)
-    assert found is not None
-    assert np.abs(found.position - MIDDLE).max() < 0.1
-    assert np.sqrt(found.area / np.pi) == pytest.approx(RADIUS, abs=0.16)
+    result = _localize(picture * (1 - ball) + BALL * ball)
+    assert result is not None
+    assert np.abs(result.position - MIDDLE).max() < 0.1
+    assert np.sqrt(result.area / np.pi) == pytest.approx(RADIUS, abs=0.16)

@@ -11,11 +11,11 @@ WALL = np.array([40.0, 40.0, 40.0])
 BALL = np.array([220.0, 60.0, 20.0])
 
 
-def tracklet(places, color):
-    """A thing of this colour before the wall, seen in every frame."""
+def tracklet(positions, color):
+    """A thing of this color before the wall, seen in every frame."""
     contrast = float(np.abs(color - WALL).max())
-    blobs = [Blob(np.array(at), 200.0, np.array(color), contrast, False, False, color - WALL) for at in places]
-    return Tracklet(list(range(len(places))), [frame / 30 for frame in range(len(places))], blobs)
+    blobs = [Blob(np.array(at), 200.0, np.array(color), contrast, False, False, color - WALL) for at in positions]
+    return Tracklet(list(range(len(positions))), [frame / 30 for frame in range(len(positions))], blobs)
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def tracklet(places, color):
     [(0.4 * BALL + 0.6 * WALL, 1), (np.array([30.0, 150.0, 40.0]), 2), (np.array([90.0, 30.0, 130.0]), 2)],
     ids=["reflected", "another", "another between"],
 )
-def test_what_moves_alike_is_an_echo_only_in_colours_on_the_way_to_what_is_behind(color, count):
+def test_what_moves_alike_is_a_reflection_only_in_colors_on_the_way_to_what_is_behind(color, count):
     """Both are fainter than the ball, and move along with it as an inner bob does with the outer one."""
     swing = 100 * np.sin(np.arange(60) / 8)
     ball = tracklet(np.stack([300 + swing, np.full(60, 100.0)], 1), BALL)
-    other = tracklet(np.stack([300 + 0.6 * swing, np.full(60, 250.0)], 1), color)
-    chosen, _ = select_tracklets([ball, other], 60, None, "clip", min_objects=2)
-    assert len(chosen) == count
+    second = tracklet(np.stack([300 + 0.6 * swing, np.full(60, 250.0)], 1), color)
+    selection, _ = select_tracklets([ball, second], 60, None, "clip", min_objects=2)
+    assert len(selection) == count

@@ -11,10 +11,10 @@ from physvision.perception.track import estimate_noise
 def _track(name: str, unit: str = "px", turned: bool = False) -> Track:
     times = np.arange(8) / 30
     positions = np.stack([10 + 40 * times, 5 + 100 * times**2], 1)
-    seen = np.arange(8) != 3
+    visible = np.arange(8) != 3
     positions[3] = np.nan
     angle = 3 * times if turned else None
-    return Track(times, positions, np.where(seen, 0.1, np.inf), seen, angle, name=name, unit=unit)
+    return Track(times, positions, np.where(visible, 0.1, np.inf), visible, angle, name=name, unit=unit)
 
 
 @pytest.mark.parametrize(("unit", "turned"), [("px", False), ("px", True), ("m", False), ("m", True)])
@@ -23,13 +23,13 @@ def test_written_tracks_come_back(tmp_path, unit, turned):
     write_tracks(tmp_path / "tracks.csv", tracks)
     back = read_tracks(tmp_path / "tracks.csv", unit)
     assert [track.name for track in back] == ["1", "2"]
-    for track, other in zip(tracks, back, strict=True):
-        assert other.unit == unit
-        np.testing.assert_array_equal(other.observed, track.observed)
-        np.testing.assert_allclose(other.positions[track.observed], track.positions[track.observed], rtol=1e-8)
-        assert (other.angle is None) == (track.angle is None)
+    for track, another in zip(tracks, back, strict=True):
+        assert another.unit == unit
+        np.testing.assert_array_equal(another.observed, track.observed)
+        np.testing.assert_allclose(another.positions[track.observed], track.positions[track.observed], rtol=1e-8)
+        assert (another.angle is None) == (track.angle is None)
         if track.angle is not None:
-            np.testing.assert_allclose(other.angle[track.observed], track.angle[track.observed], rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(another.angle[track.observed], track.angle[track.observed], rtol=1e-8, atol=1e-8)
 
 
 def test_table_with_byte_order_mark_semicolons_and_other_columns(tmp_path):

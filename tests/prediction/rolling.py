@@ -29,9 +29,9 @@ class Centroids(Encoder):
         grid = torch.arange(SIZE) + 0.5
         x, y = grid.repeat(SIZE), grid.repeat_interleave(SIZE)
         whole = light.sum(-1).clamp_min(1e-6)
-        places = torch.stack([(light * x).sum(-1) / whole, (light * y).sum(-1) / whole, torch.zeros_like(whole)], -1)
-        rates = (places[:, 2:] - places[:, :-2]) / 2 * FPS
-        return Observation(places.flatten(2), rates.flatten(2))
+        positions = torch.stack([(light * x).sum(-1) / whole, (light * y).sum(-1) / whole, torch.zeros_like(whole)], -1)
+        rates = (positions[:, 2:] - positions[:, :-2]) / 2 * FPS
+        return Observation(positions.flatten(2), rates.flatten(2))
 
 
 def scene(**changes):
@@ -39,7 +39,7 @@ def scene(**changes):
         SceneObject(name, body, radius=RADIUS, color=color)
         for body, (name, color) in enumerate(zip(("red ball", "green ball"), COLORS, strict=True))
     ]
-    made = Scene(
+    instance = Scene(
         title="two balls",
         appearance="a red and a green ball in front of black",
         size=(SIZE, SIZE),
@@ -51,7 +51,7 @@ def scene(**changes):
         parameters={"mass": "kg", "restitution": "1"},
         min_reprojection_score=0.8,
     )
-    return replace(made, **changes)
+    return replace(instance, **changes)
 
 
 def predictor(horizon=0.5, **options):
@@ -61,14 +61,14 @@ def predictor(horizon=0.5, **options):
     return Predictor(PredictiveAutoencoder(Centroids(), world, camera, scene=scene()), horizon=horizon, **options)
 
 
-def places(frames, fps=FPS):
+def positions(frames, fps=FPS):
     """True places (frames, balls, 2), px."""
     return STARTS + np.arange(frames)[:, None, None] / fps * SPEEDS
 
 
 def pictures(frames=30, fps=FPS, colors=COLORS, count=2):
     canvas = np.zeros((frames, SIZE, SIZE, 3), np.uint8)
-    draw_discs(canvas, places(frames, fps)[:, :count], np.full(count, RADIUS), np.array(colors[:count]))
+    draw_discs(canvas, positions(frames, fps)[:, :count], np.full(count, RADIUS), np.array(colors[:count]))
     return canvas
 
 

@@ -50,13 +50,13 @@ def test_everything_is_written_and_right(tmp_path, capsys):
     assert run(rolling.film(tmp_path / "a.mkv"), tmp_path / "out") == 0
     out = tmp_path / "out"
     assert left(out) == FILES
-    said = capsys.readouterr().out
-    assert all(str(out / name) in said for name in FILES)
-    assert "two balls" in said
+    output = capsys.readouterr().out
+    assert all(str(out / name) in output for name in FILES)
+    assert "two balls" in output
     table = rows(out)
     assert len(table) == 28 * 2
     assert list(table[0])[:7] == ["time_s", "frame", "object", "x_px", "y_px", "angle_rad", "x_rate_px_per_s"]
-    true = rolling.places(30)
+    true = rolling.positions(30)
     for row in table:
         ball = ["red ball", "green ball"].index(row["object"])
         place = [float(row["x_px"]), float(row["y_px"])]
@@ -78,13 +78,13 @@ def test_places_are_those_of_the_video_that_was_given(tmp_path):
     large[:, 10:106, 30:126] = small.repeat(2, 1).repeat(2, 2)
     path = video.write(tmp_path / "a.mkv", large, rolling.FPS, lossless=True)
     assert run(path, tmp_path / "pixels", "--crop", "30,10,96,96") == 0
-    true = (rolling.places(20)[2:] * 2 + [30, 10]).reshape(-1, 2)
-    for out, scale in (("pixels", 1.0), ("metres", 240.0)):
-        if out == "metres":
+    true = (rolling.positions(20)[2:] * 2 + [30, 10]).reshape(-1, 2)
+    for out, scale in (("pixels", 1.0), ("meters", 240.0)):
+        if out == "meters":
             assert run(path, tmp_path / out, "--crop", "30,10,96,96", "--scale", "120px=0.5m") == 0
         unit = "px" if scale == 1.0 else "m"
-        seen = [[float(row[f"x_{unit}"]), float(row[f"y_{unit}"])] for row in rows(tmp_path / out)]
-        np.testing.assert_allclose(seen, true / scale, atol=2 * rolling.EXACT / scale)
+        observed = [[float(row[f"x_{unit}"]), float(row[f"y_{unit}"])] for row in rows(tmp_path / out)]
+        np.testing.assert_allclose(observed, true / scale, atol=2 * rolling.EXACT / scale)
         rates = [float(row[f"x_rate_{unit}_per_s"]) for row in rows(tmp_path / out)]
         np.testing.assert_allclose(rates, np.tile(rolling.SPEEDS[:, 0] * 2 / scale, 18), atol=1.0 / scale)
 
@@ -94,7 +94,7 @@ def test_a_faster_video_is_thinned_out(tmp_path):
     assert run(path, tmp_path / "out", "--fps", "20") == 0
     table = rows(tmp_path / "out")
     assert len(table) == 2 * 18
-    true = rolling.places(20)
+    true = rolling.positions(20)
     for row in table:
         ball = ["red ball", "green ball"].index(row["object"])
         np.testing.assert_allclose(float(row["x_px"]), true[int(row["frame"]), ball, 0], atol=rolling.EXACT)
@@ -126,8 +126,8 @@ def test_what_does_not_fit_is_said_before_any_work(tmp_path, capsys, monkeypatch
     path = rolling.film(tmp_path / "a.mkv", **make)
     monkeypatch.setattr("physvision.prediction.saving.StateTables", None)
     assert run(path, tmp_path / "out", *options) == 1
-    said = capsys.readouterr().err
-    assert __import__("re").search(match, said.replace("\n", " ")), said
+    output = capsys.readouterr().err
+    assert __import__("re").search(match, output.replace("\n", " ")), output
     assert not (tmp_path / "out").exists()
 
 
@@ -170,8 +170,8 @@ def test_a_checkpoint_that_is_none(tmp_path, capsys, name, content, match):
         checkpoint = str(tmp_path / name)
         Path(checkpoint).write_bytes(content)
     assert run(path, tmp_path / "out", checkpoint=checkpoint) == 1
-    said = capsys.readouterr().err
-    assert __import__("re").search(match, said), said
+    output = capsys.readouterr().err
+    assert __import__("re").search(match, output), output
     assert not (tmp_path / "out").exists()
 
 
@@ -202,11 +202,11 @@ def whole(out, frames):
 
 
 def test_an_interrupted_run_is_whole_up_to_there(tmp_path, capsys, monkeypatch):
-    drawn, add, before = [], VideoFigure.add, signal.getsignal(signal.SIGINT)
+    rendered, add, before = [], VideoFigure.add, signal.getsignal(signal.SIGINT)
 
     def interrupted(self, frames):
-        drawn.append(frames)
-        if len(drawn) == 2:
+        rendered.append(frames)
+        if len(rendered) == 2:
             signal.raise_signal(signal.SIGINT)
         add(self, frames)
 
@@ -240,8 +240,8 @@ def test_a_film_that_cannot_be_written_leaves_the_tables(tmp_path, capsys, monke
 
     monkeypatch.setattr(VideoFigure, "_write", full)
     assert run(rolling.film(tmp_path / "a.mkv", 60), tmp_path / "out", "--batch", "8") == 1
-    said = capsys.readouterr()
-    assert "No space left on device); make room and run again, or go without a video" in said.err
+    output = capsys.readouterr()
+    assert "No space left on device); make room and run again, or go without a video" in output.err
     assert left(tmp_path / "out") == ["report.html", "states.csv", "states.npz"]
     # Drawing is one piece behind.
     assert len(rows(tmp_path / "out")) == 2 * 16
@@ -261,19 +261,19 @@ sys.exit(physvision.cli.main(["predict", *sys.argv[2:], "--checkpoint", "balls"]
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("room", "shown", "kept"), [(12_000, 400, ["states.csv", "states.npz"]), (400, 20, [])])
-def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, kept):
+@pytest.mark.parametrize(("room", "shown", "retained"), [(12_000, 400, ["states.csv", "states.npz"]), (400, 20, [])])
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, retained):
     path, out = rolling.film(tmp_path / "a.mkv", shown), tmp_path / "out"
     command = [sys.executable, "-c", FULL, str(room), str(path), "--out", str(out), "--batch", "16"]
-    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    search_path = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
     done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": places}, timeout=250
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": search_path}, timeout=250
     )
     assert done.returncode == 1, done.stderr
     assert "Make room" in done.stderr
     assert "Traceback" not in done.stderr
-    assert (left(out) if out.exists() else []) == kept
-    if kept:
+    assert (left(out) if out.exists() else []) == retained
+    if retained:
         table = rows(out)
         frames = len(table) // 2
         assert 0 < frames < 398
@@ -323,8 +323,8 @@ save(rolling.predictor(), rolling.pictures(60), sys.argv[1])
 
 def test_what_a_killed_run_left_half_written_goes_with_the_next(tmp_path):
     out = tmp_path / "out"
-    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
-    environment = {**os.environ, "PYTHONPATH": places}
+    search_path = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    environment = {**os.environ, "PYTHONPATH": search_path}
     subprocess.run([sys.executable, "-c", KILLED, str(out)], env=environment, timeout=250)
     assert all(name.startswith(".") for name in left(out))
     assert left(out)

@@ -31,20 +31,20 @@ def balls(count, trial=0, **changes):
 
 @pytest.mark.parametrize("trial", [0, 1])
 def test_the_kinds_that_checkpoints_were_made_for_pass_without_a_word(predictors, trial):
-    for name, made in predictors.items():
+    for name, instance in predictors.items():
         frames = pendulum(trial) if name == "pendulum" else balls(int(name[-1]), trial)
-        assert made(frames).warnings == ()
+        assert instance(frames).warnings == ()
 
 
 def test_soft_dim_and_noisy_pictures_still_pass(predictors):
     frames = pendulum()
-    soft = np.stack([cv2.GaussianBlur(each, (0, 0), 1.0)[..., None] for each in frames])
+    soft = np.stack([cv2.GaussianBlur(item, (0, 0), 1.0)[..., None] for item in frames])
     # Blur and angles that it makes less exact may be named.
     assert len(predictors["pendulum"](soft).frames) == FRAMES - 2
     assert predictors["pendulum"]((frames * 0.9).astype(np.uint8)).warnings == ()
     for changes in ({"noise": 0.05}, {"shake": 0.5}, {"restitution": 0.8}):
         assert predictors["billiards-1"](balls(1, **changes)).warnings == ()
-    soft = np.stack([cv2.GaussianBlur(each, (0, 0), 1.0) for each in balls(3)])
+    soft = np.stack([cv2.GaussianBlur(item, (0, 0), 1.0) for item in balls(3)])
     assert predictors["billiards-3"](soft).warnings == ()
 
 
@@ -64,14 +64,14 @@ def test_a_pendulum_of_two_links_gets_no_third(predictors, lengths):
     ],
 )
 def test_other_lengths_are_named(predictors, lengths, match):
-    said = predictors["pendulum"](pendulum(lengths=lengths), force=True).warnings
-    assert any(re.search(match, each, re.IGNORECASE) for each in said), said
+    output = predictors["pendulum"](pendulum(lengths=lengths), force=True).warnings
+    assert any(re.search(match, item, re.IGNORECASE) for item in output), output
 
 
 @pytest.mark.parametrize(("radius", "ratio"), [(5.0, "1.5"), (4.0, "1.25"), (2.5, "0.78")])
 def test_balls_of_another_size_are_named(predictors, radius, ratio):
-    said = predictors["billiards-1"](balls(1, radius=radius), force=True).warnings
-    assert any(f"Red has {ratio}" in each for each in said), said
+    output = predictors["billiards-1"](balls(1, radius=radius), force=True).warnings
+    assert any(f"Red has {ratio}" in item for item in output), output
     if radius == 5.0:
         with pytest.raises(InputError, match=r"red has 1\.5\d times the radius of 3.2"):
             predictors["billiards-3"](balls(3, radius=radius))
@@ -87,35 +87,35 @@ def test_a_displaced_crop_of_a_pendulum_is_refused(predictors, shift):
 def test_a_crop_that_cuts_balls_off_is_named(predictors, shift):
     recipe = BilliardsRecipe(trials=80, frames=FRAMES, seed=77, balls=1)
     trials = (recipe.make("test", number) for number in range(8))
-    frames = next(each["frames"] for each in trials if (np.abs(each["q"][2:, 0, 0] + shift - 32) > 31).sum() > 3)
+    frames = next(item["frames"] for item in trials if (np.abs(item["q"][2:, 0, 0] + shift - 32) > 31).sum() > 3)
     moved = np.roll(frames, shift, 2)
     moved[:, :, slice(0, shift) if shift > 0 else slice(shift, None)] = 0
-    said = predictors["billiards-1"](moved).warnings
-    assert any("The border of the image cuts off red" in each for each in said), said
+    output = predictors["billiards-1"](moved).warnings
+    assert any("The border of the image cuts off red" in item for item in output), output
 
 
 def test_what_begins_well_and_goes_on_with_something_else_is_named():
     good = np.concatenate([rolling.pictures(48)] * 2)
-    places, colors = rolling.places(150)[:50], np.array(rolling.COLORS)
-    other = np.zeros((50, rolling.SIZE, rolling.SIZE, 3), np.uint8)
-    draw_discs(other, places, np.full(2, 1.5 * rolling.RADIUS), colors)
-    seen = rolling.predictor()(np.concatenate([good, *[other] * 3]))
-    assert any("has 1.50 times the radius of 4" in each for each in seen.warnings)
+    positions, colors = rolling.positions(150)[:50], np.array(rolling.COLORS)
+    second = np.zeros((50, rolling.SIZE, rolling.SIZE, 3), np.uint8)
+    draw_discs(second, positions, np.full(2, 1.5 * rolling.RADIUS), colors)
+    observed = rolling.predictor()(np.concatenate([good, *[second] * 3]))
+    assert any("has 1.50 times the radius of 4" in item for item in observed.warnings)
     with pytest.raises(InputError, match=r"1\.50 times the radius"):
-        rolling.predictor()(other)
+        rolling.predictor()(second)
     # One at a time, a few frames are looked at before it is judged.
     with pytest.raises(InputError, match=r"1\.50 times the radius"):
-        rolling.predictor(batch=1)(other)
+        rolling.predictor(batch=1)(second)
 
 
 def test_evidence_of_a_long_video_stays_small():
-    made = rolling.predictor(batch=58)
-    stream = made.open_stream(rolling.pictures(60))
-    judge = made.domain_check(stream)
-    (segment,) = made.run(stream, judge)
+    instance = rolling.predictor(batch=58)
+    stream = instance.open_stream(rolling.pictures(60))
+    judge = instance.domain_check(stream)
+    (segment,) = instance.run(stream, judge)
     for _ in range(40):
         judge.update(segment)
-    kept = judge._measurements["frame"]
-    assert len(kept) <= 384
-    assert set(np.diff(kept)) == {8}
-    assert kept[-1] >= 41 * 58 - 8
+    retained = judge._measurements["frame"]
+    assert len(retained) <= 384
+    assert set(np.diff(retained)) == {8}
+    assert retained[-1] >= 41 * 58 - 8

@@ -20,12 +20,12 @@ from physvision.video import Conversion
 
 def check(prediction, frames, steps=10):
     """Each frame's state is that of the balls, and what was expected for it as well."""
-    true = rolling.places(frames)
+    true = rolling.positions(frames)
     assert prediction.frames.tolist() == list(range(2, frames))
     torch.testing.assert_close(prediction.times, torch.arange(2, frames, dtype=torch.float64) / rolling.FPS)
-    seen = prediction.states.q.reshape(-1, 2, 3)[..., :2].numpy()
+    observed = prediction.states.q.reshape(-1, 2, 3)[..., :2].numpy()
     rates = prediction.states.v.reshape(-1, 2, 3)[..., :2].numpy()
-    np.testing.assert_allclose(seen, true[2:], atol=rolling.EXACT)
+    np.testing.assert_allclose(observed, true[2:], atol=rolling.EXACT)
     # A slope over two frames.
     error = 2 * rolling.EXACT * rolling.FPS / 2
     np.testing.assert_allclose(rates, np.broadcast_to(rolling.SPEEDS, rates.shape), atol=error)
@@ -34,7 +34,7 @@ def check(prediction, frames, steps=10):
     assert np.isnan(prediction.psnr[:steps]).all()
     np.testing.assert_allclose(expected[steps:], true[2 + steps :], atol=rolling.EXACT + error * steps / rolling.FPS)
     ahead = prediction.future.q.reshape(-1, 2, 3)[..., :2].numpy()
-    later = rolling.places(frames + steps)[frames - 1 :]
+    later = rolling.positions(frames + steps)[frames - 1 :]
     np.testing.assert_allclose(ahead, later, atol=rolling.EXACT + error * steps / rolling.FPS)
     assert float(prediction.reprojection_score.min()) > 0.9
     assert prediction.future_frames.shape == (steps + 1, 3, rolling.SIZE, rolling.SIZE)
@@ -49,37 +49,37 @@ def test_arrays_tensors_clips_files_and_cameras_are_the_same(tmp_path):
     frames = rolling.pictures(20)
     path = rolling.film(tmp_path / "a.mkv", 20)
     channels_first = torch.from_numpy(frames).permute(0, 3, 1, 2)
-    seen = [
+    observed = [
         rolling.predictor()(given)
         for given in (frames, frames / 255.0, channels_first, video.read(path), path, str(path), iter(frames))
     ]
-    for each in seen:
-        check(each, 20)
-        torch.testing.assert_close(each.states.q, seen[0].states.q)
+    for item in observed:
+        check(item, 20)
+        torch.testing.assert_close(item.states.q, observed[0].states.q)
 
 
 def test_a_camera_is_followed_while_it_films():
-    asked = []
+    requested = []
 
     def camera():
         for number, frame in enumerate(rolling.pictures(100)):
-            asked.append(number)
+            requested.append(number)
             yield frame
 
     stream = rolling.predictor(batch=4).stream(camera())
     assert next(stream).first_frame == 2
-    assert len(asked) == 6
+    assert len(requested) == 6
 
 
 def test_the_shipped_pendulum_sees_a_pendulum():
     from physvision.datasets import PendulumRecipe
 
     trial = PendulumRecipe(trials=10, frames=60, seed=5).make("test", 0)
-    seen = Predictor.from_checkpoint("pendulum", horizon=0.25)(trial["frames"])
-    away = seen.states.q.numpy() - trial["q"][2:]
+    observed = Predictor.from_checkpoint("pendulum", horizon=0.25)(trial["frames"])
+    away = observed.states.q.numpy() - trial["q"][2:]
     # A guess would be off by π/2 in the mean.
     assert np.median(np.abs(np.arctan2(np.sin(away), np.cos(away)))) < 0.2
-    assert float(seen.reprojection_score.median()) > load("pendulum").scene.min_reprojection_score
+    assert float(observed.reprojection_score.median()) > load("pendulum").scene.min_reprojection_score
 
 
 def test_a_video_shorter_than_the_window():
@@ -88,9 +88,9 @@ def test_a_video_shorter_than_the_window():
 
 
 def test_a_video_of_one_window_has_a_state_and_a_future():
-    seen = rolling.predictor()(rolling.pictures(3))
-    assert seen.frames.tolist() == [2]
-    assert seen.future.steps == 10
+    observed = rolling.predictor()(rolling.pictures(3))
+    assert observed.frames.tolist() == [2]
+    assert observed.future.steps == 10
 
 
 @pytest.mark.parametrize(
@@ -150,22 +150,22 @@ def test_noise_and_black_are_no_pendulum():
 
 
 def test_the_encoders_own_confidence_is_reported():
-    made = rolling.predictor()
-    encoder = made.model.encoder
+    instance = rolling.predictor()
+    encoder = instance.model.encoder
     observe = encoder.observe
     encoder.observe = lambda frames: replace(observe(frames), confidence=torch.full((len(frames), 1, 2), 0.25))
-    assert made(rolling.pictures(10)).confidence.unique().tolist() == [0.25]
+    assert instance(rolling.pictures(10)).confidence.unique().tolist() == [0.25]
 
 
 def test_a_window_whose_motion_fails_does_not_hurt_the_others():
     frames = rolling.pictures(30)
     frames[10:12] = 0
-    made = rolling.predictor(batch=8)
-    seen = made(frames)
-    true = rolling.places(30)[2:]
+    instance = rolling.predictor(batch=8)
+    observed = instance(frames)
+    true = rolling.positions(30)[2:]
     good = np.r_[0:8, 12:28]
-    np.testing.assert_allclose(seen.states.q.reshape(-1, 2, 3)[good, :, :2].numpy(), true[good], atol=rolling.EXACT)
-    assert seen.confidence[8:10].max() == 0
+    np.testing.assert_allclose(observed.states.q.reshape(-1, 2, 3)[good, :, :2].numpy(), true[good], atol=rolling.EXACT)
+    assert observed.confidence[8:10].max() == 0
 
 
 def test_training_configurations_without_a_scene_still_build():
@@ -179,25 +179,27 @@ def test_training_configurations_without_a_scene_still_build():
 
 
 def test_objects_say_what_they_are_in_one_line():
-    made = rolling.predictor()
-    seen = made(rolling.pictures(20))
-    (segment,) = made.stream(rolling.pictures(20))
-    assert repr(made) == "Predictor(two balls, 0.5 s ahead, on cpu)"
-    assert repr(seen) == "Prediction(two balls: 18 frames, 0.95 s, 0.5 s ahead, reprojection score 100%, 0 warnings)"
+    instance = rolling.predictor()
+    observed = instance(rolling.pictures(20))
+    (segment,) = instance.stream(rolling.pictures(20))
+    assert repr(instance) == "Predictor(two balls, 0.5 s ahead, on cpu)"
+    assert (
+        repr(observed) == "Prediction(two balls: 18 frames, 0.95 s, 0.5 s ahead, reprojection score 100%, 0 warnings)"
+    )
     assert repr(segment) == "Segment(frames 2 to 19, from 0.10 s)"
 
 
 def test_a_prediction_is_saved_from_python(tmp_path):
     data = save(rolling.predictor(), rolling.pictures(30), tmp_path / "out")
-    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+    assert sorted(item.name for item in (tmp_path / "out").iterdir()) == [
         "prediction.mp4",
         "report.html",
         "states.csv",
         "states.npz",
     ]
-    true = rolling.places(30)[2:]
+    true = rolling.positions(30)[2:]
     np.testing.assert_allclose(data.rows["position"][..., :2], true, atol=rolling.EXACT)
-    assert [each.origin for each in data.parameters] == ["assumed, given to the checkpoint"] * 2
+    assert [item.origin for item in data.parameters] == ["assumed, given to the checkpoint"] * 2
     assert repr(data) == "ReportData(two balls in the frames given: 28 frames, 0 notes)"
 
 
@@ -225,10 +227,12 @@ for wrong in (lambda: Predictor(None), lambda: rolling.predictor()(None), lambda
 
 def test_nothing_in_place_of_a_model_or_a_video():
     # In a process of its own, where types are not checked before.
-    places = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
-    environment = {**os.environ, "PYTHONPATH": places}
-    said = subprocess.run([sys.executable, "-c", NOTHING], env=environment, timeout=250, capture_output=True, text=True)
-    assert said.stdout.splitlines() == [
+    search_path = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
+    environment = {**os.environ, "PYTHONPATH": search_path}
+    output = subprocess.run(
+        [sys.executable, "-c", NOTHING], env=environment, timeout=250, capture_output=True, text=True
+    )
+    assert output.stdout.splitlines() == [
         "model: expected a PredictiveAutoencoder, got NoneType; Predictor.from_checkpoint(name) loads one",
         "video: expected a file, a clip, frames or an iterator of single frames, got NoneType",
         "video: expected a file, a clip, frames or an iterator of single frames, got int",

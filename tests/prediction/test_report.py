@@ -60,31 +60,31 @@ def test_the_page_holds_everything_itself(page):
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; on Debian: apt install chromium")
 def test_the_page_opens_in_a_browser(page, tmp_path):
-    asked = tmp_path / "asked.html"
-    asked.write_text(page.read_text().replace("<main>", QUESTIONS + "<main>"))
+    requested = tmp_path / "asked.html"
+    requested.write_text(page.read_text().replace("<main>", QUESTIONS + "<main>"))
     browser = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     common = ["--window-size=1280,1800", "--hide-scrollbars", "--virtual-time-budget=6000"]
     dumped = subprocess.run(
-        [*browser, *common, "--dump-dom", asked.as_uri()], capture_output=True, text=True, timeout=200
+        [*browser, *common, "--dump-dom", requested.as_uri()], capture_output=True, text=True, timeout=200
     )
-    said = json.loads(re.search(r"<title>(\{.*?\})</title>", dumped.stdout)[1].replace("&amp;", "&"))
-    assert said["failed"] == ""
-    assert said["charts"] >= 6
-    assert int(said["ready"]) == said["charts"]
-    assert said["shown"] == "block"
-    assert re.search(r"\d s\nred ball: [\d.]+ px", said["tip"])
-    assert said["cursors"] >= 1
-    assert said["wide"]
-    assert all(name.startswith("data:") for name in said["fetched"])
-    if said["plays"]:
-        assert said["width"] > 1000
-        assert abs(said["length"] - 58 / rolling.FPS) < 0.1
+    output = json.loads(re.search(r"<title>(\{.*?\})</title>", dumped.stdout)[1].replace("&amp;", "&"))
+    assert output["failed"] == ""
+    assert output["charts"] >= 6
+    assert int(output["ready"]) == output["charts"]
+    assert output["shown"] == "block"
+    assert re.search(r"\d s\nred ball: [\d.]+ px", output["tip"])
+    assert output["cursors"] >= 1
+    assert output["wide"]
+    assert all(name.startswith("data:") for name in output["fetched"])
+    if output["plays"]:
+        assert output["width"] > 1000
+        assert abs(output["length"] - 58 / rolling.FPS) < 0.1
     picture = tmp_path / "page.png"
     subprocess.run(
         [*browser, *common, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=200, check=True
     )
-    seen = cv2.imread(str(picture))
-    assert seen.shape[:2] == (1800, 1280)
-    # The three colours of lines and the text are there, on the dark ground.
+    observed = cv2.imread(str(picture))
+    assert observed.shape[:2] == (1800, 1280)
+    # The three colors of lines and the text are there, on the dark ground.
     for color in ((255, 115, 115), (115, 255, 115), (226, 232, 240), (14, 17, 24)):
-        assert (np.abs(seen[..., ::-1].astype(int) - color).max(-1) < 24).sum() > 200
+        assert (np.abs(observed[..., ::-1].astype(int) - color).max(-1) < 24).sum() > 200

@@ -11,8 +11,8 @@ from physvision.report import Curve, charts, path_chart, phase_chart, time_chart
 
 def paths(text):
     return [
-        [tuple(map(float, point.split())) for point in re.split("[ML]", found)[1:]]
-        for found in re.findall(r'<path d="([^"]*)"', text)
+        [tuple(map(float, point.split())) for point in re.split("[ML]", result)[1:]]
+        for result in re.findall(r'<path d="([^"]*)"', text)
     ]
 
 
@@ -61,9 +61,9 @@ def test_a_circle_in_the_phase_plane_is_closed_and_fills_its_frame():
 
 
 def test_a_path_is_drawn_where_the_picture_has_it():
-    seen = np.array([[10.0, 20.0], [12.0, 24.0], [np.nan, np.nan]])
+    observed = np.array([[10.0, 20.0], [12.0, 24.0], [np.nan, np.nan]])
     picture = np.zeros((48, 64, 3), np.uint8)
-    lines = [Curve("ball", seen, (1, 2, 3)), Curve("", seen[:2] + 5, (1, 2, 3), "dotted")]
+    lines = [Curve("ball", observed, (1, 2, 3)), Curve("", observed[:2] + 5, (1, 2, 3), "dotted")]
     text = path_chart("paths", (64, 48), lines, picture)
     assert 'points="10.00,20.00 12.00,24.00"' in text
     assert '<circle cx="15.00" cy="25.00"' in text

@@ -20,7 +20,7 @@ def test_texts_are_escaped_and_markup_is_not(tmp_path):
         assert words in text
     assert "<td>&lt;i&gt;</td><td>5</td>" in text
     assert "Empty" not in text
-    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    assert [item.name for item in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_parameter_is_shown_with_its_interval_and_origin():
@@ -52,12 +52,12 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
     dead.wait()
     mine = partial(tmp_path / "states.csv")
     theirs = mine.with_name(mine.name.replace(str(os.getpid()), str(dead.pid)))
-    for each in (mine, theirs, tmp_path / ".partial", tmp_path / ".hidden.csv"):
-        each.write_text("half")
+    for item in (mine, theirs, tmp_path / ".partial", tmp_path / ".hidden.csv"):
+        item.write_text("half")
     with OutputFolder(tmp_path):
         pass
     assert not theirs.exists()
-    assert {each.name for each in tmp_path.iterdir()} == {mine.name, ".partial", ".hidden.csv"}
+    assert {item.name for item in tmp_path.iterdir()} == {mine.name, ".partial", ".hidden.csv"}
 
 
 def test_a_folder_that_cannot_be_used(tmp_path):

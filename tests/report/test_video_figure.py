@@ -22,7 +22,7 @@ def test_a_ball_is_filmed_where_it_falls(tmp_path):
     red = (clip.frames[..., 0].double() - clip.frames[..., 1].double()).clamp_min(0).numpy()
     rows = np.arange(clip.height) + 0.5
     heights = (red.sum(2) * rows).sum(1) / red.sum((1, 2))
-    # One metre down in a second, from rest: the picture is as tall as the ball's way and size, 2 m, takes nine tenths.
+    # One meter down in a second, from rest: the picture is as tall as the ball's way and size, 2 m, takes nine tenths.
     scale = 0.9 * clip.height / 2.0
     np.testing.assert_allclose((heights - heights[0]) / scale, clip.times.numpy() ** 2, atol=0.01)
 
@@ -61,10 +61,10 @@ def test_marks_lie_where_the_picture_has_the_thing():
     ring = Mark((255, 0, 0), np.array([[30.0, 20.0]]), radius=10.0)
     path = Mark((0, 255, 0), path=np.array([[0.0, 5.0], [60.0, 5.0]]))
     canvas = Canvas((60, 40), ["one", "two"], 30, side=600)
-    drawn = canvas.draw([Panel(picture, [ring, path]), "nothing yet"], 0.5)
-    red = np.argwhere(drawn[..., 0].astype(int) - drawn[..., 1] > 150)
+    rendered = canvas.draw([Panel(picture, [ring, path]), "nothing yet"], 0.5)
+    red = np.argwhere(rendered[..., 0].astype(int) - rendered[..., 1] > 150)
     corner = np.array([34, 16])
     np.testing.assert_allclose(red.mean(0) - corner, [200, 300], atol=1)
     np.testing.assert_allclose(np.linalg.norm(red - corner - [200, 300], axis=1), 100, atol=3)
-    green = np.argwhere(drawn[..., 1].astype(int) - drawn[..., 0] > 100)
+    green = np.argwhere(rendered[..., 1].astype(int) - rendered[..., 0] > 100)
     assert np.abs(green[:, 0] - corner[0] - 50).max() <= 2

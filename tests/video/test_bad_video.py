@@ -89,12 +89,12 @@ def test_zero_frames(tmp_path):
             call(tmp_path / "a.mkv")
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("fraction", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi", ".webm", ".mov"])
-def test_truncated_files(tmp_path, suffix, share):
+def test_truncated_files(tmp_path, suffix, fraction):
     path = video.write(tmp_path / f"a{suffix}", FRAMES, 30)
     data = path.read_bytes()
-    path.write_bytes(data[: int(share * len(data))])
+    path.write_bytes(data[: int(fraction * len(data))])
     with pytest.raises(VideoError, match=rf"a\{suffix}: .*cut off"):
         video.read(path)
 

@@ -18,7 +18,7 @@ from physvision.video import decoding
 
 
 def moving_texture(times=12, height=48, width=64):
-    """Smooth coloured texture that shifts by (1, 2) pixels a frame."""
+    """Smooth colored texture that shifts by (1, 2) pixels a frame."""
     coarse = np.random.default_rng(3).integers(0, 256, (6, 8, 3)).astype(np.uint8)
     picture = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_LINEAR)
     return np.stack([np.roll(picture, (step, 2 * step), (0, 1)) for step in range(times)])
@@ -60,12 +60,12 @@ def test_lossy_encodings_return_the_picture(tmp_path, suffix, fps, clock):
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".webm", ".avi"])
-def test_flat_colours_come_back_as_they_were(tmp_path, suffix):
-    """A wrong colour matrix shifts green by 13 levels and more; rounding to 8-bit luma and colour shifts by 2."""
+def test_flat_colors_come_back_as_they_were(tmp_path, suffix):
+    """A wrong color matrix shifts green by 13 levels and more; rounding to 8-bit luma and color shifts by 2."""
     colors = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [200, 100, 50], [0, 0, 0], [255] * 3], np.uint8)
     frames = np.broadcast_to(np.repeat(np.repeat(colors[None], 16, 0), 16, 1), (3, 16, 96, 3))
-    seen = video.read(video.write(tmp_path / f"a{suffix}", frames, 30)).frames[1, 8, 8::16].numpy().astype(int)
-    assert np.abs(seen - colors).max() <= 3
+    observed = video.read(video.write(tmp_path / f"a{suffix}", frames, 30)).frames[1, 8, 8::16].numpy().astype(int)
+    assert np.abs(observed - colors).max() <= 3
 
 
 def test_odd_sizes_keep_their_size(tmp_path):
@@ -92,9 +92,9 @@ def test_a_variable_frame_rate_keeps_its_times(tmp_path):
     times = torch.tensor([0.0, 0.1, 0.15, 0.5, 1.25, 1.3], dtype=torch.float64)
     clip = Clip(torch.from_numpy(moving_texture(6)), times)
     for suffix in (".mp4", ".mkv"):
-        seen = video.read(video.write(tmp_path / f"a{suffix}", clip, lossless=True))
-        torch.testing.assert_close(seen.times, times, atol=1e-3, rtol=0)
-        assert torch.equal(seen.frames, clip.frames)
+        observed = video.read(video.write(tmp_path / f"a{suffix}", clip, lossless=True))
+        torch.testing.assert_close(observed.times, times, atol=1e-3, rtol=0)
+        assert torch.equal(observed.frames, clip.frames)
 
 
 @pytest.mark.parametrize("fps", [24, 29.97, 60])
@@ -109,9 +109,9 @@ def test_the_frame_rate_is_not_that_of_rounded_steps(tmp_path, fps):
 def turned(path, quarters):
     """The MP4 at `path` with its track header flagged as turned clockwise by that many quarters."""
     cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters]
-    one, unit = 1 << 16, 1 << 30
+    first, unit = 1 << 16, 1 << 30
     data = bytearray(path.read_bytes())
-    matrix = struct.pack(">9i", cos * one, sin * one, 0, -sin * one, cos * one, 0, 0, 0, unit)
+    matrix = struct.pack(">9i", cos * first, sin * first, 0, -sin * first, cos * first, 0, 0, 0, unit)
     start = data.index(b"tkhd") + 4 + 40
     data[start : start + 36] = matrix
     path.write_bytes(data)
@@ -138,16 +138,16 @@ def test_mirrors_are_followed(tmp_path, flips):
     a, b, c, d = flips
     frames = moving_texture(3)
     path = video.write(tmp_path / "a.mp4", frames, 30, lossless=True)
-    data, one = bytearray(path.read_bytes()), 1 << 16
+    data, first = bytearray(path.read_bytes()), 1 << 16
     start = data.index(b"tkhd") + 44
-    data[start : start + 36] = struct.pack(">9i", a * one, b * one, 0, c * one, d * one, 0, 0, 0, 1 << 30)
+    data[start : start + 36] = struct.pack(">9i", a * first, b * first, 0, c * first, d * first, 0, 0, 0, 1 << 30)
     path.write_bytes(data)
-    seen = video.read(path).frames.numpy()
+    observed = video.read(path).frames.numpy()
     height, width = frames.shape[1:3]
     y, x = np.mgrid[:height, :width] * 2 - np.array([height - 1, width - 1])[:, None, None]
-    columns = (a * x + c * y + seen.shape[2] - 1) // 2
-    rows = (b * x + d * y + seen.shape[1] - 1) // 2
-    np.testing.assert_array_equal(seen[:, rows, columns], frames)
+    columns = (a * x + c * y + observed.shape[2] - 1) // 2
+    rows = (b * x + d * y + observed.shape[1] - 1) // 2
+    np.testing.assert_array_equal(observed[:, rows, columns], frames)
 
 
 def test_avi_with_frames_that_look_ahead(tmp_path):
@@ -164,17 +164,17 @@ def test_avi_with_frames_that_look_ahead(tmp_path):
     clip = video.read(path)
     np.testing.assert_allclose(clip.times, np.arange(30) / 25, atol=1e-9)
     # Nearer to its own frame than to any other: the order is right.
-    apart = [[np.abs(seen.astype(int) - true).mean() for true in frames] for seen in clip.frames.numpy()]
+    apart = [[np.abs(observed.astype(int) - true).mean() for true in frames] for observed in clip.frames.numpy()]
     assert np.argmin(apart, 1).tolist() == list(range(30))
 
 
 def test_what_a_camera_draws_can_be_written(tmp_path):
     frames = moving_texture()
-    drawn = torch.from_numpy(frames).permute(0, 3, 1, 2).float() / 255
-    for name, given in (("a", drawn), ("b", iter(drawn)), ("c", drawn.numpy())):
+    rendered = torch.from_numpy(frames).permute(0, 3, 1, 2).float() / 255
+    for name, given in (("a", rendered), ("b", iter(rendered)), ("c", rendered.numpy())):
         path = video.write(tmp_path / f"{name}.mkv", given, 30, lossless=True)
         np.testing.assert_array_equal(video.read(path).frames.numpy(), frames)
-    gray = video.write(tmp_path / "d.mkv", drawn[:, :1], 30, lossless=True)
+    gray = video.write(tmp_path / "d.mkv", rendered[:, :1], 30, lossless=True)
     np.testing.assert_array_equal(video.read(gray).frames.numpy(), frames[..., :1])
 
 
@@ -187,8 +187,8 @@ def test_a_folder_of_pictures_is_a_video(tmp_path):
     # frame2 comes before frame10.
     np.testing.assert_array_equal(clip.frames.numpy(), frames)
     np.testing.assert_allclose(clip.times, np.arange(12) / 240, atol=1e-12)
-    found = video.read_info(tmp_path)
-    assert (found.width, found.height, found.channels, found.frames, found.codec) == (64, 48, 3, 12, "png")
+    result = video.read_info(tmp_path)
+    assert (result.width, result.height, result.channels, result.frames, result.codec) == (64, 48, 3, 12, "png")
     assert video.read_audio(tmp_path) is None
     half = video.read(tmp_path, conversion=video.Conversion(capture_fps=60, fps=30, size=(32, 24)))
     assert half.frames.shape == (6, 24, 32, 3)

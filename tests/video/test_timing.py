@@ -22,18 +22,18 @@ def ball(times, noise=0.0, seed=0):
 def test_stamps_are_the_times_of_the_frames(tmp_path, suffix):
     path = video.write(tmp_path / f"a{suffix}", ball(np.arange(40) / 25), 25)
     clip = video.read(path)
-    found = video.read_timestamps(path)
-    np.testing.assert_allclose(found - found[0], clip.times, atol=1e-9)
+    result = video.read_timestamps(path)
+    np.testing.assert_allclose(result - result[0], clip.times, atol=1e-9)
 
 
 def test_dropped_frames_are_counted(tmp_path):
-    kept = np.array([number for number in range(60) if number not in (7, 20, 21, 40)])
-    times = torch.from_numpy(kept / 30)
-    path = video.write(tmp_path / "a.mkv", Clip(torch.from_numpy(ball(kept / 30))[..., None], times))
+    retained = np.array([number for number in range(60) if number not in (7, 20, 21, 40)])
+    times = torch.from_numpy(retained / 30)
+    path = video.write(tmp_path / "a.mkv", Clip(torch.from_numpy(ball(retained / 30))[..., None], times))
     timing = video.frame_timing(video.read(path))
     # Matroska's clock ticks in milliseconds.
     assert timing.frame_interval == pytest.approx(1 / 30, abs=1e-4)
-    missing = np.diff(kept, prepend=-1) - 1
+    missing = np.diff(retained, prepend=-1) - 1
     np.testing.assert_array_equal(timing.dropped, missing)
     assert not timing.duplicated.any()
 
@@ -83,10 +83,10 @@ def test_sound_is_heard_when_it_was_made(tmp_path, suffix, codec, late):
     assert sound.sample_rate == rate
     assert sound.samples.shape[1] == 1
     for click in clicks:
-        near = np.abs(sound.times - click) < 0.1
-        found = sound.times[near][np.abs(sound.samples[near, 0]).argmax()]
+        window = np.abs(sound.times - click) < 0.1
+        result = sound.times[window][np.abs(sound.samples[window, 0]).argmax()]
         # Lossy coding rings by a block of 128 samples; Matroska's clock ticks in milliseconds.
-        assert found == pytest.approx(click, abs=128 / rate)
+        assert result == pytest.approx(click, abs=128 / rate)
 
 
 def test_a_video_without_sound_has_none(tmp_path):
