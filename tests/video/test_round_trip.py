@@ -109,9 +109,11 @@ def test_the_frame_rate_is_not_that_of_rounded_steps(tmp_path, fps):
 def turned(path, quarters):
     """The MP4 at `path` with its track header flagged as turned clockwise by that many quarters."""
     cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters]
-    first, unit = 1 << 16, 1 << 30
+    fixed_unit, unit = 1 << 16, 1 << 30
     data = bytearray(path.read_bytes())
-    matrix = struct.pack(">9i", cos * first, sin * first, 0, -sin * first, cos * first, 0, 0, 0, unit)
+    matrix = struct.pack(
+        ">9i", cos * fixed_unit, sin * fixed_unit, 0, -sin * fixed_unit, cos * fixed_unit, 0, 0, 0, unit
+    )
     start = data.index(b"tkhd") + 4 + 40
     data[start : start + 36] = matrix
     path.write_bytes(data)
@@ -138,9 +140,11 @@ def test_mirrors_are_followed(tmp_path, flips):
     a, b, c, d = flips
     frames = moving_texture(3)
     path = video.write(tmp_path / "a.mp4", frames, 30, lossless=True)
-    data, first = bytearray(path.read_bytes()), 1 << 16
+    data, fixed_unit = bytearray(path.read_bytes()), 1 << 16
     start = data.index(b"tkhd") + 44
-    data[start : start + 36] = struct.pack(">9i", a * first, b * first, 0, c * first, d * first, 0, 0, 0, 1 << 30)
+    data[start : start + 36] = struct.pack(
+        ">9i", a * fixed_unit, b * fixed_unit, 0, c * fixed_unit, d * fixed_unit, 0, 0, 0, 1 << 30
+    )
     path.write_bytes(data)
     observed = video.read(path).frames.numpy()
     height, width = frames.shape[1:3]
