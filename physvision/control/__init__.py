@@ -4,7 +4,13 @@ from physvision.control.adaptive import AdaptiveModel, AdaptiveMpc, TransitionLo
 from physvision.control.cost import Cost, Goal, Objective
 from physvision.control.ilqr import IlqrResult, IlqrSettings, ilqr
 from physvision.control.mpc import Decision, Mpc
-from physvision.control.point_to_point import PointToPointPlan, Target, minimum_effort, minimum_time
+from physvision.control.point_to_point import (
+    PointToPointPlan,
+    PointToPointSettings,
+    Target,
+    minimum_effort,
+    minimum_time,
+)
 from physvision.physics.feedback import Bounds, FeedbackPolicy
 
 __all__ = [
@@ -20,6 +26,7 @@ __all__ = [
     "Mpc",
     "Objective",
     "PointToPointPlan",
+    "PointToPointSettings",
     "Target",
     "TransitionLog",
     "ilqr",

@@ -22,11 +22,31 @@ from physvision.core.checks import check_count
 from physvision.physics import Engine
 from physvision.physics.feedback import FeedbackPolicy
 
-# Penalty weight of the squared error at the end: its initial value, growth, and largest value relative to that.
-INITIAL_PENALTY, PENALTY_GROWTH, MAX_PENALTY_RATIO = 0.1, 10.0, 1e8
-ITERATIONS, TOLERANCE = 60, 1e-7  # of iLQR for one penalty
-# Weight of squared controls where only the time counts, relative to the cost of full controls: a tie-breaker.
-TIE_BREAKER = 1e-6
+
+@dataclass(frozen=True)
+class PointToPointSettings:
+    """Settings of the penalty method, without units. Defaults were tuned on the swing-up tasks.
+
+    Attributes:
+        initial_penalty: Initial weight of the squared error at the end; a larger one reaches the target sooner, with
+            more effort.
+        penalty_growth: Factor of the weight from problem to problem; a larger one takes fewer and harder problems.
+        max_penalty_ratio: Largest weight relative to the initial one; a larger one tries longer.
+        iterations: Largest number of iLQR iterations for one weight.
+        tolerance: Tolerance of iLQR for one weight.
+        tie_breaker: Weight of squared controls where only the time counts, relative to the cost of full controls; a
+            larger one is smoother and slower.
+    """
+
+    initial_penalty: float = 0.1
+    penalty_growth: float = 10.0
+    max_penalty_ratio: float = 1e8
+    iterations: int = 60
+    tolerance: float = 1e-7
+    tie_breaker: float = 1e-6
+
+
+_SETTINGS = PointToPointSettings()
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,7 @@ def minimum_effort(
     controls: Float[Tensor, "batch steps nu"],
     target: Target,
     bounds: tuple[Any, Any] | None = None,
+    settings: PointToPointSettings = _SETTINGS,
 ) -> PointToPointPlan:
     """Reach the target after as many steps as there are controls, with minimum ∫ |u|² dt.
 
@@ -92,20 +113,26 @@ def minimum_effort(
         controls: Initial controls of the search.
         target: Target of the final state.
         bounds: Bounds of the controls, as in `ilqr`.
+        settings: Settings of the penalty method.
     """
     lower, upper = control_bounds(engine, bounds, controls)
     largest = torch.maximum(lower.abs(), upper.abs()).square().sum().clamp(max=1.0)
     # First by any means: with a small penalty the least effort is to stay.
-    tie_breaker = TIE_BREAKER / (float(largest) * controls.shape[1])
-    plan = _reach(engine, state, controls, target, bounds, tie_breaker, INITIAL_PENALTY)
+    tie_breaker = settings.tie_breaker / (float(largest) * controls.shape[1])
+    plan = _reach(engine, state, controls, target, bounds, tie_breaker, settings.initial_penalty, settings)
     effort = float(plan.effort[plan.best()])
     # Now an error of a tenth costs as much as that.
-    penalty = 100 * effort + INITIAL_PENALTY
-    return _reach(engine, state, plan.policy.feedforward, target, bounds, engine.dt, penalty)
+    penalty = 100 * effort + settings.initial_penalty
+    return _reach(engine, state, plan.policy.feedforward, target, bounds, engine.dt, penalty, settings)
 
 
 def minimum_time(
-    engine: Engine, state: State, controls: Float[Tensor, "batch steps nu"], target: Target, bounds: tuple[Any, Any]
+    engine: Engine,
+    state: State,
+    controls: Float[Tensor, "batch steps nu"],
+    target: Target,
+    bounds: tuple[Any, Any],
+    settings: PointToPointSettings = _SETTINGS,
 ) -> PointToPointPlan:
     """Reach the target in as few steps as possible, at most as many as there are controls.
 
@@ -117,15 +144,17 @@ def minimum_time(
         controls: Initial controls of searches, side by side.
         target: Target of the final state.
         bounds: Bounds of the controls.
+        settings: Settings of the penalty method.
 
     Raises:
         InputError: No search reaches the target in all the steps.
     """
     check_count("controls, steps", controls.shape[1])
     lower, upper = control_bounds(engine, bounds, controls)
-    tie_breaker = TIE_BREAKER / float(torch.maximum(lower.abs(), upper.abs()).square().sum())
+    tie_breaker = settings.tie_breaker / float(torch.maximum(lower.abs(), upper.abs()).square().sum())
     starts = State(state.q.expand(len(controls), -1), state.v.expand(len(controls), -1))
-    best = _reach(engine, starts, controls, target, bounds, tie_breaker / controls.shape[1], INITIAL_PENALTY)
+    penalty, weight = settings.initial_penalty, tie_breaker / controls.shape[1]
+    best = _reach(engine, starts, controls, target, bounds, weight, penalty, settings)
     if not bool(best.reached.any()):
         raise InputError(
             f"controls: no plan of {controls.shape[1]} steps reaches the target (the nearest misses it by "
@@ -135,7 +164,7 @@ def minimum_time(
     while long - short > 1:
         middle = (short + long) // 2
         initial = _resampled(best, middle)
-        plan = _reach(engine, starts, initial, target, bounds, tie_breaker / middle, INITIAL_PENALTY)
+        plan = _reach(engine, starts, initial, target, bounds, tie_breaker / middle, penalty, settings)
         if bool(plan.reached.any()):
             best, long = plan, middle
         else:
@@ -151,15 +180,17 @@ def _reach(
     bounds: tuple[Any, Any] | None,
     control_weight: float,
     penalty: float,
+    settings: PointToPointSettings,
 ) -> PointToPointPlan:
     """Minimize control_weight · Σ |u|² with growing penalties, until every world is at the target or none are left."""
-    zero, max_penalty = torch.zeros_like(target.value), penalty * MAX_PENALTY_RATIO
+    zero, max_penalty = torch.zeros_like(target.value), penalty * settings.max_penalty_ratio
+    iterations, tolerance = settings.iterations, settings.tolerance
     while True:
         goal = Goal(target.features, target.value, zero, control_weight, zero + penalty)
-        policy, _ = ilqr(engine, state, controls, goal, bounds, iterations=ITERATIONS, tolerance=TOLERANCE)
+        policy, _ = ilqr(engine, state, controls, goal, bounds, iterations=iterations, tolerance=tolerance)
         controls, error = policy.feedforward, target.error(policy.trajectory.final)
         reached = error <= target.tolerance
-        penalty *= PENALTY_GROWTH
+        penalty *= settings.penalty_growth
         if bool(reached.all()) or penalty > max_penalty:
             return PointToPointPlan(policy, error, reached, engine.dt * controls.square().sum((1, 2)))
 

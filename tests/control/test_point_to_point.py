@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.control import Target, minimum_effort, minimum_time
+from physvision.control import PointToPointSettings, Target, minimum_effort, minimum_time
 from physvision.core import InputError
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint
 
-DT = 0.01
+DT, DEFAULT = 0.01, PointToPointSettings()
 
 
 def rail():
@@ -39,6 +39,24 @@ def test_the_least_effort_is_that_of_the_closed_form():
     # The end is asked for to 1e-6, of 0.7.
     torch.testing.assert_close(found.policy.feedforward[0, :, 0], wanted, rtol=0, atol=1e-5 * float(wanted.max()))
     assert float(found.effort[0]) == pytest.approx(float(DT * wanted.square().sum()), rel=1e-5)
+
+
+def test_settings_change_the_way_and_not_the_optimum():
+    """A stiffer schedule ends at the same forces; penalties that may not grow miss the target."""
+    steps, initial = 50, torch.zeros(1, 50, 1).double()
+    stiff = PointToPointSettings(
+        initial_penalty=1.0,
+        penalty_growth=100.0,
+        max_penalty_ratio=1e9,
+        iterations=80,
+        tolerance=1e-9,
+        tie_breaker=1e-7,
+    )
+    plan, other = (minimum_effort(rail(), at_rest(), initial, there(0.7), settings=each) for each in (stiff, DEFAULT))
+    assert plan.policy.feedforward.shape == (1, steps, 1)
+    torch.testing.assert_close(plan.policy.feedforward, other.policy.feedforward, rtol=0, atol=1e-4 * 10)
+    weak = PointToPointSettings(max_penalty_ratio=1.0)
+    assert not bool(minimum_effort(rail(), at_rest(), initial, there(0.7), settings=weak).reached.any())
 
 
 @pytest.mark.parametrize("place", [0.25, 0.5])
