@@ -37,6 +37,8 @@ _INITIAL_STD = (1.0, 0.5)
 _LOG_STD = (-5.0, 2.0)
 _MAX_CORRECTION = 4.0
 _OUTSIDE = -1.0
+# Ranges of gain and offset of brightness that the segmentation is trained with.
+_GAINS, _OFFSETS = (0.7, 1.3), (-0.1, 0.1)
 # Share of a cell from which it counts as covered by an object.
 _COVERED = 0.2
 
@@ -136,8 +138,7 @@ class TableEncoder(Encoder):
         background = brightness(frames[:, [*indices, -1] if len(indices) < 2 else indices].median(1).values)
         recent = brightness(frames[:, -FRAMES:])
         with torch.autocast(frames.device.type, enabled=False):
-            repeated = background.repeat_interleave(FRAMES, 0)
-            logits = self.segmentation(recent.flatten(0, 1), repeated).unflatten(0, (-1, FRAMES))
+            logits = self._segment(recent, background)
             earlier, segmented = self._segment_context(frames, indices, background)
             recent_instances = [self._find(logits[:, frame]) for frame in range(FRAMES)]
             gaps = [float(b - a) for a, b in zip(earlier, [*earlier[1:], frames.shape[1] - FRAMES], strict=True)]
@@ -203,6 +204,24 @@ class TableEncoder(Encoder):
             logits = self.segmentation(images.flatten(0, 1), background.repeat_interleave(len(indices), 0))
             logits = logits.unflatten(0, (-1, len(indices)))
             return indices, [self._find(logits[:, frame]) for frame in range(len(indices))]
+
+    def _segment(self, recent: Tensor, background: Tensor) -> Tensor:
+        """Segment the last frames; in training as if the clip had other colors, light and orientation."""
+        repeated = background[:, None].expand_as(recent)
+        if not self.training:
+            return self.segmentation(recent.flatten(0, 1), repeated.flatten(0, 1)).unflatten(0, (-1, FRAMES))
+        batch = len(recent)
+        order = torch.rand(batch, 3).argsort(1).to(recent.device)[:, None, :, None, None].expand_as(recent)
+        gain, offset = (
+            (low + (high - low) * torch.rand(batch, 1, 1, 1, 1)).to(recent) for low, high in (_GAINS, _OFFSETS)
+        )
+        flipped = [axis for axis in (-2, -1) if bool(torch.rand(()) < 0.5)]
+        images = [(gain * part.gather(2, order) + offset).flip(flipped) for part in (recent, repeated)]
+        turned = bool(torch.rand(()) < 0.5)
+        if turned:
+            images = [image.transpose(-1, -2) for image in images]
+        logits = self.segmentation(*(image.flatten(0, 1) for image in images)).unflatten(0, (-1, FRAMES))
+        return (logits.transpose(-1, -2) if turned else logits).flip(flipped)
 
     def _find(self, logits: Tensor) -> Instances:
         return find_instances(logits, self.slots, self.settings)
