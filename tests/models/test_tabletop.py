@@ -258,3 +258,22 @@ def test_the_radius_starts_from_the_masks():
     walls = torch.tensor([[0.0, 0, 64, 64]])
     tracks = Tracks(torch.rand(1, 4, 2, 2), torch.arange(4.0) / 30, torch.ones(1, 4, 2), area, walls)
     assert head(tracks)[0]["radius"].tolist() == [pytest.approx([5.0, 5.0])]
+
+
+class Bright(torch.nn.Module):
+    """Segmentation that marks bright cells, whatever the orientation."""
+
+    def forward(self, frames, background):
+        return torch.nn.functional.avg_pool2d(frames.mean(1, keepdim=True), 2).expand(-1, 2, -1, -1)
+
+
+def test_augmented_segmentation_is_that_of_the_frames_as_they_are():
+    encoder = tiny_encoder()
+    encoder.segmentation = Bright()
+    frames = torch.full((2, 3, 3, 64, 64), 0.2)
+    frames[0, :, :, 10:12, 40:42] = 1.0
+    frames[1, :, :, 50:52, 6:8] = 1.0
+    for _ in range(8):
+        logits = encoder.train()._segment(frames, torch.zeros(2, 3, 64, 64))
+        peaks = logits[:, :, 0].flatten(2).argmax(2)
+        assert peaks.tolist() == [[5 * 32 + 20] * 3, [25 * 32 + 3] * 3]
