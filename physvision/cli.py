@@ -1,7 +1,8 @@
-"""The command `physvision`: one line a subcommand, each imported only when it is called."""
+"""Command line `physvision`: a table of subcommands, whose modules are imported when they are called."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 import sys
@@ -10,39 +11,51 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-# Name: (function that it calls, what `physvision --help` says of it).
+# Name: (function, line of `physvision --help`).
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (
         "physvision.demo:demo",
-        "make videos, predict what happens in them, find a law, and say where the reports are",
+        "predict the motion in sample videos, identify a pendulum, and write reports",
     ),
-    "predict": ("physvision.prediction.command:predict", "see what moves in a video, and predict what happens next"),
-    "identify": ("physvision.identification.command:run_command", "identify the motion in a video and its parameters"),
-    "simulate": ("physvision.simulation:command", "simulate a mechanism from an MJCF or URDF file, and film it"),
-    "control": ("physvision.control.command:COMMANDS", "swing up a pendulum or play Breakout by control, and film it"),
+    "predict": (
+        "physvision.prediction.command:predict",
+        "estimate the states in a video with a checkpoint, and predict the motion",
+    ),
+    "identify": (
+        "physvision.identification.command:run_command",
+        "identify the kind of motion in a video and its physical parameters",
+    ),
+    "simulate": ("physvision.simulation:command", "simulate a mechanism from an MJCF or URDF file, and render a video"),
+    "control": (
+        "physvision.control.command:COMMANDS",
+        "swing up a pendulum or play Breakout by control, and render a video",
+    ),
     "generate": (
         "physvision.datasets.commands:generate",
-        "make a data set: videos of billiards, a pendulum, an elastic block or stirred dye",
+        "generate a data set of synthetic videos with their true states",
     ),
-    "import": ("physvision.datasets.commands:import_", "make a data set of your own video"),
+    "import": ("physvision.datasets.commands:import_", "convert your own video to a data set"),
     "show": ("physvision.datasets.commands:show", "draw the states of a data set over its frames"),
     "verify": ("physvision.datasets.commands:verify", "check the files of a data set for damage"),
-    "repair": ("physvision.datasets.commands:repair", "make missing and damaged files of a data set again"),
+    "repair": ("physvision.datasets.commands:repair", "generate missing and damaged files of a data set again"),
     "fit": ("physvision.trainers.commands:run", "train a model, for example with --config trainers/pendulum.yaml"),
-    "validate": ("physvision.trainers.commands:run", "measure a model on data that was kept for choosing settings"),
-    "test": ("physvision.trainers.commands:run", "measure a model on data that was kept for the end"),
+    "validate": ("physvision.trainers.commands:run", "evaluate a model on the validation set"),
+    "test": ("physvision.trainers.commands:run", "evaluate a model on the test set"),
     "learn": (
         "physvision.learning.command:COMMANDS",
         "train a policy by SAC, MBPO or SHAC, for example with mbpo --config links.yaml",
     ),
-    "fit-flow": ("physvision.trainers.commands:fit_flow", "train the network that sees how pixels move"),
-    "fit-policy": ("physvision.trainers.commands:fit_policy", "train a pendulum to swing up by what a camera sees"),
-    "export": ("physvision.models.export:export", "write a trained model as one file, as ONNX or for torch alone"),
+    "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical-flow network"),
+    "fit-policy": (
+        "physvision.trainers.commands:fit_policy",
+        "train a policy that swings up a pendulum from camera frames",
+    ),
+    "export": ("physvision.models.export:export", "export a trained model to ONNX or to a torch program"),
 }
 
-# Those that Lightning's own command line reads.
+# Commands whose options Lightning's command line parses.
 TRAINING = ("fit", "validate", "test", "fit-flow", "fit-policy")
-# Folders of the configurations that come with physvision, of commands that take them by name.
+# Folders of the shipped configurations that a command takes by name.
 SHIPPED = {"generate": "datasets", "learn": "trainers"}
 
 
@@ -52,11 +65,11 @@ def _overview() -> str:
     head = ["usage: physvision COMMAND [OPTION ...]", "", "Video in, physics out.", "", "commands:"]
     examples = ["physvision demo", "physvision predict my.mp4 --checkpoint pendulum --fps 20 --size 100"]
     examples += ["physvision COMMAND --help", "physvision --version"]
-    return "\n".join([*head, *lines, "", "for example:", *(f"  {each}" for each in examples)])
+    return "\n".join([*head, *lines, "", "for example:", *(f"  {example}" for example in examples)])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line `arguments` (those of the process by default); the exit status."""
+    """Run a command line, that of the process by default, and return the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())
@@ -68,7 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     name, *rest = arguments
     if name not in COMMANDS:
-        print(f"physvision: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
+        print(f"physvision: there is no command {name!r}; {hint}", file=sys.stderr)
         return 2
     return _call(name, rest)
 
@@ -105,22 +120,22 @@ def _call(name: str, arguments: list[str]) -> int:
 
 
 def _configurations(arguments: list[str]) -> list[str]:
-    """The files that are given as configurations; names of those that come with physvision are left out."""
-    given = [value for option, value in pairwise(arguments) if option == "--config"]
-    given += [argument.removeprefix("--config=") for argument in arguments if argument.startswith("--config=")]
-    return [path for path in given if Path(path).is_file()]
+    """Return the configuration files among the arguments, without names of shipped ones."""
+    paths = [value for option, value in pairwise(arguments) if option == "--config"]
+    paths += [argument.removeprefix("--config=") for argument in arguments if argument.startswith("--config=")]
+    return [path for path in paths if Path(path).is_file()]
 
 
 def _with_recipes(arguments: list[str], folder: str) -> list[str]:
-    """The arguments of a command; a configuration that comes with physvision goes by its name."""
+    """Return the arguments with the names of shipped configurations replaced by their paths."""
     from physvision.core.resources import find
 
-    given = zip(["", *arguments], arguments, strict=False)
-    return [str(find(_name(value, folder), folder)) if option == "--config" else value for option, value in given]
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [str(find(_name(value, folder), folder)) if option == "--config" else value for option, value in pairs]
 
 
 def _name(path: str, folder: str) -> str:
-    """The name of a file that is not there but may come with physvision."""
+    """Return the bare name of a missing file in a folder of shipped configurations, other paths as they are."""
     return Path(path).name if not Path(path).exists() and Path(path).parent.name == folder else path
 
 
@@ -151,10 +166,10 @@ def _boolean_options(parser: ArgumentParser) -> set[str]:
 
 
 def _in_options(message: str) -> str:
-    """The message with the Python arguments that it advises, as `fps=20`, written as options."""
+    """Rewrite Python arguments in a message, such as `fps=20`, as command-line options."""
 
-    def option(found: re.Match[str]) -> str:
-        name, value = found.groups()
+    def option(match: re.Match[str]) -> str:
+        name, value = match.groups()
         if value in ("True", "False"):
             return f"--{name}" if value == "True" else f"--no-{name}"
         return f"--{name} {re.sub('[() ]', '', value)}"

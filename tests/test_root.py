@@ -70,3 +70,12 @@ def test_checkers_find_types_in_a_program_of_a_user(tmp_path, checker):
         assert expected in line, line
         assert "Any" not in line.replace("Any]", ""), line
         assert "Unknown" not in line, line
+
+
+def test_a_mistyped_command_is_met_by_a_suggestion(capsys):
+    from physvision.cli import main
+
+    assert main(["predct", "clip.mp4"]) == 2
+    assert "did you mean predict?" in capsys.readouterr().err
+    assert main(["xyz"]) == 2
+    assert "expected one of demo, predict, identify" in capsys.readouterr().err
