@@ -165,11 +165,11 @@ def compile_body(
         "corners": mesh.elements,
         "material": materials,
         "muscle": muscle,
-        "held": ~free,
-        "pushed": np.array(actuated, dtype=np.int64),
+        "kinematic": ~free,
+        "actuated": np.array(actuated, dtype=np.int64),
     }
     reals = {
-        "fibre": fibers,
+        "fiber": fibers,
         "area": area,
         "normal": np.array([*normals, *np.zeros((len(halves), axes))]).reshape(-1, axes),
         "point": np.array(points).reshape(-1, axes),

@@ -42,7 +42,7 @@ class BodyLauncher:
         for name, values in compiled.reals.items():
             kind = self.kernels.Vec if values.ndim == 2 else None
             self._point(name, torch.as_tensor(values.astype("float64"), device=device), kind)
-        self.columns, self.blocks, self.nodes = len(integers["node"]), len(integers["row"]), len(integers["held"])
+        self.columns, self.blocks, self.nodes = len(integers["node"]), len(integers["row"]), len(integers["kinematic"])
 
     def _point(self, name: str, tensor: Tensor, kind: Any) -> None:
         self._references.append(tensor)
@@ -110,7 +110,7 @@ class Rollout(Operation):
         controls_bar = torch.zeros_like(controls, memory_format=torch.contiguous_format)
         parameter_bars = tuple(torch.zeros(p.shape, dtype=p.dtype, device=p.device) for p in parameters)
         struct = self.launcher.parameters(parameter_bars)
-        struct.wanted = int(any(needed[3:]))
+        struct.needs_gradients = int(any(needed[3:]))
         arguments = [argument(controls.contiguous()), *map(self._nodes, (q, v, *output_bars, *state_bars)), struct]
         arguments.append(argument(controls_bar))
         self.launcher.run(self.launcher.kernels.backward, batch, arguments, tuple(parameters), steps)

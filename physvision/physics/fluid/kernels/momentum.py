@@ -135,7 +135,7 @@ def convect_backward(
     double* __restrict__ wu = whole.data + (2 * (size_t)w * nx + i) * ny;
     double* __restrict__ wv = wu + (size_t)nx * ny;
     const double gx = shift.data[2 * w], gy = shift.data[2 * w + 1];
-    const double kx = share.data[w] * px * px, ky = share.data[w] * py * py;
+    const double kx = viscous.data[w] * px * px, ky = viscous.data[w] * py * py;
     auto each = [&](int j, int b, int a) {
         const double n_u = k * rate_u(j, b, a), n_v = k * rate_v(j, b, a);
         hu[j] = gx + u0[j] + kx * (ul[j] + ur[j] - 2.0 * u0[j]) + ky * (u0[b] + u0[a] - 2.0 * u0[j]) - n_u;
@@ -148,7 +148,7 @@ def convect_backward(
 )
 def _started(
     x: Fields,
-    share: wp.array(dtype=wp.float64),
+    viscous: wp.array(dtype=wp.float64),
     shift: wp.array2d(dtype=wp.float64),
     k: wp.float64,
     hx: wp.float64,
@@ -168,7 +168,7 @@ def _started(
 def started(
     first: int,
     x: Fields,
-    share: wp.array(dtype=wp.float64),
+    viscous: wp.array(dtype=wp.float64),
     shift: wp.array2d(dtype=wp.float64),
     k: wp.float64,
     hx: wp.float64,
@@ -177,6 +177,6 @@ def started(
     half: Fields,
     whole: Fields,
 ):
-    """Fill in (1 + s ∇²) x + g − k n, with the share s and the shift g of each world, and that less k n once more."""
+    """Compute (1 + s ∇²) x + g − k n in `half`, with s and g of each world, and that less k n in `whole`."""
     world, i, part = wp.tid()
-    _started(x, share, shift, k, hx, hy, half, whole, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _started(x, viscous, shift, k, hx, hy, half, whole, first + world, i, x.shape[2], x.shape[3], part, parts)

@@ -1,4 +1,4 @@
-"""What viscosity and pressure make of waves of velocity, where both axes are periodic."""
+"""Viscosity and projection of waves of velocity on periodic axes."""
 
 import warp as wp
 
@@ -32,5 +32,5 @@ def _filtered(t: Flat, factor: Rows, z: Rows, w: int, count: int): ...
 
 @wp.kernel
 def filtered(first: int, t: Flat, factor: Rows, count: int, z: Rows):
-    """Keep of each wave of velocity, but of the mean flow, what it has along t, times a factor."""
+    """Project each wave of velocity, except the mean flow, to t, and multiply it by a factor."""
     _filtered(t, factor, z, first + wp.tid(), count)

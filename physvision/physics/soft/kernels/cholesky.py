@@ -1,7 +1,7 @@
-"""The factorisation A = L Lᵀ of a sparse matrix of D×D blocks whose pattern is known, and solutions with it.
+"""Cholesky factorization A = L Lᵀ of a sparse matrix of D×D blocks with a known pattern, and its solver.
 
-Column after column: a column takes from itself what those to its left have in its row, which `left` lists. A diagonal
-block C is kept as its inverse.
+It is left-looking: each column subtracts the products of the columns to its left, which `left` lists. Diagonal blocks C
+are stored as their inverses.
 """
 
 import warp as wp
@@ -12,7 +12,7 @@ from .structs import BodyStruct, StepStruct
 
 @wp.func
 def inverse_of_root(a: Mat):
-    """The inverse of the lower triangular C with a = C Cᵀ; not a number where there is none."""
+    """Inverse of the lower triangular C with a = C Cᵀ; NaN if a is not positive definite."""
     C = Mat()
     for j in range(D):
         for i in range(D):
@@ -29,20 +29,20 @@ def inverse_of_root(a: Mat):
 
 
 @wp.func
-def factorise(body: BodyStruct, s: StepStruct):
-    """Replace the matrix by its factor; whether it is positive definite."""
+def factorize(body: BodyStruct, s: StepStruct):
+    """Replace the matrix by its factor; return true if it is positive definite."""
     for j in range(s.diagonal.shape[0]):
         for q in range(body.column[j], body.column[j + 1]):
             s.at[body.row[q]] = q
-        here = s.diagonal[j]
+        block = s.diagonal[j]
         for entry in range(body.left[j], body.left[j + 1]):
             p = body.left_block[entry]
-            taken = wp.transpose(s.below[p])
-            here -= s.below[p] * taken
+            transposed = wp.transpose(s.below[p])
+            block -= s.below[p] * transposed
             for q in range(p + 1, body.column[body.left_column[entry] + 1]):
                 slot = s.at[body.row[q]]
-                s.below[slot] = s.below[slot] - s.below[q] * taken
-        root = inverse_of_root(here)
+                s.below[slot] = s.below[slot] - s.below[q] * transposed
+        root = inverse_of_root(block)
         smallest = root[0, 0]
         for i in range(D):
             smallest = wp.min(smallest, root[i, i])
@@ -57,15 +57,15 @@ def factorise(body: BodyStruct, s: StepStruct):
 
 @wp.func
 def solve(body: BodyStruct, s: StepStruct):
-    """Replace `move`, of all nodes, by A⁻¹ `move` on the free ones."""
+    """Replace `move` of the free nodes by A⁻¹ `move`."""
     n = s.diagonal.shape[0]
     for j in range(n):
         node = body.node[j]
         y = s.diagonal[j] * s.move[node]
         s.move[node] = y
         for q in range(body.column[j], body.column[j + 1]):
-            other = body.node[body.row[q]]
-            s.move[other] = s.move[other] - s.below[q] * y
+            row_node = body.node[body.row[q]]
+            s.move[row_node] = s.move[row_node] - s.below[q] * y
     for back in range(n):
         j = n - 1 - back
         y = s.move[body.node[j]]

@@ -1,16 +1,17 @@
-"""Contact of a node with an obstacle: a spring of the overlap, and friction that slips smoothly below a small velocity.
+"""Penalty contact of a node with an obstacle: a spring, and friction that is smoothed below a small velocity.
 
-All follows from the place r = x − c of the node beside a point of a plane, or the middle of a rigid solid, now, and r₀
-at the start of the step. A plane of normal n is overlapped by o = −n · r. A solid is what is nearer than its radius R
-to a box of half-edges b, zeros for a ball: with d = r − clamp(r, −b, b), n = d/|d| and o = R − |d|. So a box has round
-edges. With r the normal turns by H = (P − n nᵀ)/|d|, P being the axes along which r is beyond the box.
+It depends on the position r = x − c of the node relative to a point of a plane, or to the center of a collider, now,
+and r₀ at the start of the step. The penetration of a plane with normal n is o = −n · r. A collider is the set of points
+closer than its radius R to a box of half-edges b, zeros for a ball: with d = r − clamp(r, −b, b), n = d/|d| and
+o = R − |d|. So a box has rounded edges. The derivative of the normal is H = (P − n nᵀ)/|d|, with the projection P
+to the axes along which r is beyond the box.
 
-With k the stiffness times the node's share of the surface, N = k max(0, o₀) the load at the start of the step,
-T = 1 − n₀ n₀ᵀ, w = T(r − r₀)/h the velocity along the obstacle and s = √(|w|² + slip²), a step costs
+With the stiffness k times the node's area, the load N = k max(0, o₀) at the start of the step, T = 1 − n₀ n₀ᵀ, the
+tangential velocity w = T(r − r₀)/h and s = √(|w|² + slip²), the energy of a step is
 
     ½ k max(0, o)² + η N h (s − slip)
 
-Its derivative to r is the force: −k o n, and η N w/s against slipping, which is at most η N.
+Its derivative to r is the force: −k o n, and friction η N w/s of at most η N.
 """
 
 import warp as wp
@@ -21,33 +22,33 @@ from .structs import BodyStruct, ContactStruct, NumbersStruct, StepStruct, Touch
 
 @wp.func
 def touch(body: BodyStruct, numbers: NumbersStruct, world: int, obstacle: int, r: Vec):
-    """The overlap of a node at r, at least zero, its normal and how that turns."""
-    found = TouchStruct()
-    found.normal = body.normal[obstacle]
-    found.deep = -wp.dot(found.normal, r)
+    """Penetration of a node at r, at least zero, with its normal and the derivative of the normal."""
+    t = TouchStruct()
+    t.normal = body.normal[obstacle]
+    t.deep = -wp.dot(t.normal, r)
     if body.partner[obstacle] >= 0:
         half = body.half[obstacle]
         d = Vec()
         for i in range(D):
             d[i] = r[i] - wp.clamp(r[i], -half[i], half[i])
-            found.beyond[i] = real(wp.where(d[i] != real(0.0) or half[i] == real(0.0), 1.0, 0.0))
+            t.beyond[i] = real(wp.where(d[i] != real(0.0) or half[i] == real(0.0), 1.0, 0.0))
         far = wp.max(wp.length(d), real(1e-300))
-        found.normal = d / far
-        found.bend = real(1.0) / far
-        found.deep = numbers.whole[world, 2 + body.partner.shape[0] + obstacle] - far
-    found.deep = wp.max(found.deep, real(0.0))
-    return found
+        t.normal = d / far
+        t.bend = real(1.0) / far
+        t.deep = numbers.whole[world, 2 + body.partner.shape[0] + obstacle] - far
+    t.deep = wp.max(t.deep, real(0.0))
+    return t
 
 
 @wp.func
 def turn(t: TouchStruct, d: Vec):
-    """H d, the derivative of the normal along d."""
+    """Derivative H d of the normal along d."""
     return t.bend * (wp.cw_mul(t.beyond, d) - wp.dot(t.normal, d) * t.normal)
 
 
 @wp.func
-def beside(body: BodyStruct, obstacle: int, node: int, x: Nodes):
-    """The place of a node beside an obstacle."""
+def relative_position(body: BodyStruct, obstacle: int, node: int, x: Nodes):
+    """Position of a node relative to an obstacle."""
     if body.partner[obstacle] < 0:
         return x[node] - body.point[obstacle]
     return x[node] - x[body.partner[obstacle]]
@@ -55,22 +56,22 @@ def beside(body: BodyStruct, obstacle: int, node: int, x: Nodes):
 
 @wp.func
 def contact(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, obstacle: int, node: int, x: Nodes):
-    found = ContactStruct()
-    r = beside(body, obstacle, node, x)
-    r0 = beside(body, obstacle, node, s.x0)
-    found.now = touch(body, numbers, s.world, obstacle, r)
-    found.before = touch(body, numbers, s.world, obstacle, r0)
-    n = found.before.normal
-    found.h = body.h
-    found.area = body.area[node]
-    found.stiffness = numbers.whole[s.world, 1] * found.area
-    found.friction = numbers.whole[s.world, 2 + obstacle]
-    found.slid = r - r0
-    found.w = (found.slid - wp.dot(found.slid, n) * n) / body.h
-    found.s = wp.sqrt(wp.dot(found.w, found.w) + body.slip * body.slip)
-    found.grip = found.friction * found.stiffness * found.before.deep / found.s
-    found.smooth = found.s - body.slip
-    return found
+    c = ContactStruct()
+    r = relative_position(body, obstacle, node, x)
+    r0 = relative_position(body, obstacle, node, s.x0)
+    c.now = touch(body, numbers, s.world, obstacle, r)
+    c.before = touch(body, numbers, s.world, obstacle, r0)
+    n = c.before.normal
+    c.h = body.h
+    c.area = body.area[node]
+    c.stiffness = numbers.whole[s.world, 1] * c.area
+    c.friction = numbers.whole[s.world, 2 + obstacle]
+    c.slid = r - r0
+    c.w = (c.slid - wp.dot(c.slid, n) * n) / body.h
+    c.s = wp.sqrt(wp.dot(c.w, c.w) + body.slip * body.slip)
+    c.grip = c.friction * c.stiffness * c.before.deep / c.s
+    c.smooth = c.s - body.slip
+    return c
 
 
 @wp.func
@@ -85,7 +86,7 @@ def contact_gradient(c: ContactStruct):
 
 @wp.func
 def dragged(c: ContactStruct, d: Vec):
-    """The derivative of w/s along d, times h s."""
+    """Derivative of w/s along d, times h s."""
     n = c.before.normal
     along = d - wp.dot(d, n) * n
     return along - (wp.dot(c.w, along) / (c.s * c.s)) * c.w
@@ -93,33 +94,33 @@ def dragged(c: ContactStruct, d: Vec):
 
 @wp.func
 def contact_tangent(c: ContactStruct, d: Vec):
-    """The derivative of the gradient along d, which is symmetric."""
-    found = (c.grip / c.h) * dragged(c, d)
+    """Derivative of the gradient along d, which is symmetric."""
+    change = (c.grip / c.h) * dragged(c, d)
     if c.now.deep > real(0.0):
-        found += c.stiffness * (wp.dot(c.now.normal, d) * c.now.normal - c.now.deep * turn(c.now, d))
-    return found
+        change += c.stiffness * (wp.dot(c.now.normal, d) * c.now.normal - c.now.deep * turn(c.now, d))
+    return change
 
 
 @wp.func
 def contact_before(c: ContactStruct, d: Vec):
-    """The derivative of (gradient · d) to r₀: friction's direction and velocity, and the load that it is a share of.
+    """Derivative of (gradient · d) to r₀, by the direction and velocity of friction, and by the load.
 
     With z = (d − (w · d) w/s²)/s, a change of w changes (w · d)/s by z · δw, and h δw = −T δr₀ − δ(n₀ n₀ᵀ)(r − r₀).
     """
     n = c.before.normal
     z = d - (wp.dot(c.w, d) / (c.s * c.s)) * c.w
     turned = turn(c.before, wp.dot(z, n) * c.slid + wp.dot(n, c.slid) * z)
-    found = -(c.grip / c.h) * (dragged(c, d) + turned)
+    change = -(c.grip / c.h) * (dragged(c, d) + turned)
     if c.before.deep > real(0.0):
-        found -= (c.friction * c.stiffness * wp.dot(c.w, d) / c.s) * n
-    return found
+        change -= (c.friction * c.stiffness * wp.dot(c.w, d) / c.s) * n
+    return change
 
 
 @wp.func
 def contact_numbers(
     body: BodyStruct, numbers: NumbersStruct, world: int, obstacle: int, c: ContactStruct, d: Vec, bars: NumbersStruct
 ):
-    """Take the derivative of (gradient · d) to stiffness, friction and radius from the gradients."""
+    """Subtract the derivatives of (gradient · d) to stiffness, friction and radius from the gradients."""
     rub = wp.dot(c.w, d) / c.s
     press = wp.dot(c.now.normal, d)
     bars.whole[world, 1] += c.area * (press * c.now.deep - c.friction * rub * c.before.deep)

@@ -1,34 +1,34 @@
-"""What all elements, links and obstacles do to the nodes: energy, forces, stiffness, and derivatives of the forces."""
+"""Energy, forces and stiffness of all elements, links and obstacles, and derivatives of the forces."""
 
 import warp as wp
 
 from .contact import contact, contact_before, contact_energy, contact_gradient, contact_numbers, contact_tangent
-from .laws import along_fibre, energy, stress, stress_of_time, tangent, tangent_before
+from .laws import along_fiber, energy, stress, stress_of_time, tangent, tangent_before
 from .precision import CORNERS, D, Mat, Nodes, Reals, Vec, real
 from .structs import BodyStruct, ElementStruct, NumbersStruct, StepStruct
 
 
 @wp.func
 def edges(body: BodyStruct, e: int, x: Nodes):
-    found = Mat()
+    columns = Mat()
     first = x[body.corners[e, 0]]
     for k in range(CORNERS - 1):
         edge = x[body.corners[e, k + 1]] - first
         for i in range(D):
-            found[i, k] = edge[i]
-    return found
+            columns[i, k] = edge[i]
+    return columns
 
 
 @wp.func
 def shape_gradient(inverse: Mat, corner: int):
-    """The gradient of a corner's shape function."""
-    found = Vec()
+    """Gradient of a corner's shape function."""
+    gradient = Vec()
     for k in range(D):
         if corner == 0:
-            found -= inverse[k]
+            gradient -= inverse[k]
         elif corner == k + 1:
-            found = inverse[k]
-    return found
+            gradient = inverse[k]
+    return gradient
 
 
 @wp.func
@@ -41,7 +41,7 @@ def element(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, e: int, x: 
     m.a = numbers.weights[s.world, e, 0]
     m.b = numbers.weights[s.world, e, 1]
     m.c = numbers.weights[s.world, e, 2] / body.h
-    m.fibre = body.fibre[e]
+    m.fiber = body.fiber[e]
     if body.muscle[e] >= 0:
         m.pull = numbers.weights[s.world, e, 3] * s.controls[body.muscle[e]]
     return m
@@ -49,26 +49,26 @@ def element(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, e: int, x: 
 
 @wp.func
 def stress_of_modulus(m: ElementStruct, a: real, b: real):
-    """P with other moduli and no muscle; it is linear in them."""
-    one = ElementStruct()
-    one.law = m.law
-    one.F = m.F
-    one.F0 = m.F0
-    one.c = m.c
-    one.a = a
-    one.b = b
-    return stress(one)
+    """Stress P with other moduli and no muscle; it is linear in them."""
+    copy = ElementStruct()
+    copy.law = m.law
+    copy.F = m.F
+    copy.F0 = m.F0
+    copy.c = m.c
+    copy.a = a
+    copy.b = b
+    return stress(copy)
 
 
 @wp.func
 def inner_energy(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, x: Nodes):
-    """Of elements, links and contacts."""
+    """Energy of all elements, links and contacts."""
     total = real(0.0)
     for e in range(body.corners.shape[0]):
         total += energy(element(body, numbers, s, e, x))
     for k in range(body.link.shape[0]):
-        apart = x[body.link[k, 1]] - x[body.link[k, 0]]
-        total += real(0.5) * numbers.bending[s.world, k] * wp.dot(apart, apart)
+        stretch = x[body.link[k, 1]] - x[body.link[k, 0]]
+        total += real(0.5) * numbers.bending[s.world, k] * wp.dot(stretch, stretch)
     for k in range(body.partner.shape[0]):
         for node in range(body.area.shape[0]):
             if body.area[node] > real(0.0):
@@ -77,54 +77,54 @@ def inner_energy(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, x: Nod
 
 
 @wp.func
-def push_pair(body: BodyStruct, found: Nodes, obstacle: int, node: int, force: Vec):
-    """Add a force to a node, and its opposite to the solid that it touches."""
-    found[node] = found[node] + force
+def push_pair(body: BodyStruct, forces: Nodes, obstacle: int, node: int, force: Vec):
+    """Add a force to a node, and its opposite to the collider that it touches."""
+    forces[node] = forces[node] + force
     if body.partner[obstacle] >= 0:
-        found[body.partner[obstacle]] = found[body.partner[obstacle]] - force
+        forces[body.partner[obstacle]] = forces[body.partner[obstacle]] - force
 
 
 @wp.func
-def inner_gradient(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, found: Nodes):
-    """The derivative of the energy to x: what the nodes would have to be pushed by, less loads."""
-    for node in range(body.held.shape[0]):
-        found[node] = -numbers.load[s.world, node]
+def inner_gradient(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, forces: Nodes):
+    """Derivative of the energy to x, less loads."""
+    for node in range(body.kinematic.shape[0]):
+        forces[node] = -numbers.load[s.world, node]
     for k in range(body.partner.shape[0]):
         for node in range(body.area.shape[0]):
             if body.area[node] > real(0.0):
-                push_pair(body, found, k, node, contact_gradient(contact(body, numbers, s, k, node, s.x)))
-    for k in range(body.pushed.shape[0]):
+                push_pair(body, forces, k, node, contact_gradient(contact(body, numbers, s, k, node, s.x)))
+    for k in range(body.actuated.shape[0]):
         push = Vec()
         for i in range(D):
             push[i] = s.controls[body.muscles + D * k + i]
-        found[body.pushed[k]] = found[body.pushed[k]] - push
+        forces[body.actuated[k]] = forces[body.actuated[k]] - push
     for e in range(body.corners.shape[0]):
         m = element(body, numbers, s, e, s.x)
         P = stress(m)
         for k in range(CORNERS):
             node = body.corners[e, k]
-            found[node] = found[node] + P * shape_gradient(m.inverse, k)
+            forces[node] = forces[node] + P * shape_gradient(m.inverse, k)
     for k in range(body.link.shape[0]):
         bent = numbers.bending[s.world, k] * (s.x[body.link[k, 1]] - s.x[body.link[k, 0]])
-        found[body.link[k, 1]] = found[body.link[k, 1]] + bent
-        found[body.link[k, 0]] = found[body.link[k, 0]] - bent
+        forces[body.link[k, 1]] = forces[body.link[k, 1]] + bent
+        forces[body.link[k, 0]] = forces[body.link[k, 0]] - bent
 
 
 @wp.func
-def add_pair(body: BodyStruct, s: StepStruct, node: int, other: int, slot: int, block: Mat):
-    """Add to the matrix what ½ (x₁ − x₂) · block (x₁ − x₂) costs; there may be no other node, −1."""
+def add_pair(body: BodyStruct, s: StepStruct, node: int, neighbor: int, slot: int, block: Mat):
+    """Add the second derivative of ½ (x₁ − x₂) · block (x₁ − x₂) to the matrix; the neighbor may be −1, none."""
     if body.place[node] >= 0:
         s.diagonal[body.place[node]] = s.diagonal[body.place[node]] + block
-    if other >= 0:
-        if body.place[other] >= 0:
-            s.diagonal[body.place[other]] = s.diagonal[body.place[other]] + block
+    if neighbor >= 0:
+        if body.place[neighbor] >= 0:
+            s.diagonal[body.place[neighbor]] = s.diagonal[body.place[neighbor]] + block
     if slot >= 0:
         s.below[slot] = s.below[slot] - block
 
 
 @wp.func
 def add_stiffness(body: BodyStruct, numbers: NumbersStruct, s: StepStruct):
-    """Add the second derivative of the energy to x, of the free nodes, in the order of the factorisation."""
+    """Add the second derivative of the energy to x, of the free nodes, in the order of the factorization."""
     for k in range(body.partner.shape[0]):
         for node in range(body.area.shape[0]):
             if body.area[node] > real(0.0):
@@ -166,11 +166,11 @@ def add_stiffness(body: BodyStruct, numbers: NumbersStruct, s: StepStruct):
 
 @wp.func
 def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: NumbersStruct, controls_bar: Reals):
-    """The derivative of κ · (gradient of the energy), κ being in `move`: to x in `force`, and to x₀ in `old`.
+    """Derivative of κ · (gradient of the energy), with κ in `move`: to x in `force`, and to x₀ in `old`.
 
-    That to the numbers is taken off their gradients.
+    The derivatives to parameters are subtracted from their gradients.
     """
-    for node in range(body.held.shape[0]):
+    for node in range(body.kinematic.shape[0]):
         s.force[node] = Vec()
         s.old[node] = Vec()
         bars.load[s.world, node] = bars.load[s.world, node] + s.move[node]
@@ -185,15 +185,15 @@ def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: Num
                 push_pair(body, s.old, k, node, contact_before(c, d))
                 contact_numbers(body, numbers, s.world, k, c, d, bars)
     for k in range(body.link.shape[0]):
-        apart = s.x[body.link[k, 1]] - s.x[body.link[k, 0]]
+        stretch = s.x[body.link[k, 1]] - s.x[body.link[k, 0]]
         moved = s.move[body.link[k, 1]] - s.move[body.link[k, 0]]
         bent = numbers.bending[s.world, k] * moved
         s.force[body.link[k, 1]] = s.force[body.link[k, 1]] + bent
         s.force[body.link[k, 0]] = s.force[body.link[k, 0]] - bent
-        bars.bending[s.world, k] -= wp.dot(apart, moved)
-    for k in range(body.pushed.shape[0]):
+        bars.bending[s.world, k] -= wp.dot(stretch, moved)
+    for k in range(body.actuated.shape[0]):
         for i in range(D):
-            controls_bar[body.muscles + D * k + i] = s.move[body.pushed[k]][i]
+            controls_bar[body.muscles + D * k + i] = s.move[body.actuated[k]][i]
     for e in range(body.corners.shape[0]):
         m = element(body, numbers, s, e, s.x)
         along = edges(body, e, s.move)
@@ -207,10 +207,10 @@ def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: Num
             s.force[node] = s.force[node] + by_new * g
             s.old[node] = s.old[node] + by_old * g
         if body.muscle[e] >= 0:
-            worked = wp.ddot(along_fibre(m, m.F), G)
+            worked = wp.ddot(along_fiber(m, m.F), G)
             controls_bar[body.muscle[e]] -= numbers.weights[s.world, e, 3] * worked
             bars.weights[s.world, e, 3] -= s.controls[body.muscle[e]] * worked
-        if bars.wanted == 1:
+        if bars.needs_gradients == 1:
             bars.weights[s.world, e, 0] -= wp.ddot(stress_of_modulus(m, real(1.0), real(0.0)), G)
             bars.weights[s.world, e, 1] -= wp.ddot(stress_of_modulus(m, real(0.0), real(1.0)), G)
             bars.weights[s.world, e, 2] -= wp.ddot(stress_of_time(m), G) / body.h

@@ -1,4 +1,4 @@
-"""What a body is, its numbers, and the memory of one world."""
+"""Structs of a soft body: its arrays, parameters and workspace."""
 
 import warp as wp
 
@@ -7,30 +7,30 @@ from .precision import Mat, Nodes, Reals, Vec, real
 
 @wp.struct
 class BodyStruct:
-    """What all worlds share: the mesh, what is held and pushed, the planes, and the pattern of the factorisation."""
+    """Arrays that all worlds share: mesh, kinematic and actuated nodes, obstacles, and the factorization's pattern."""
 
     law: int  # 0 linear, 1 St. Venant–Kirchhoff, 2 neo-Hookean
     implicit: int
-    constant: int  # whether the stiffness is the same in every step
+    constant: int  # 1 if the stiffness is constant
     h: real
     size: real  # m, of a typical element
     slip: real  # m/s, below which friction is smooth
     corners: wp.array2d(dtype=wp.int32)
-    held: wp.array(dtype=wp.int32)  # of each node, whether its velocity is given
+    kinematic: wp.array(dtype=wp.int32)  # of each node, 1 if it keeps its velocity
     muscle: wp.array(dtype=wp.int32)  # of each element, −1 for none
     muscles: int
-    fibre: wp.array(dtype=Vec)  # of each element, a unit vector at rest
-    pushed: wp.array(dtype=wp.int32)  # nodes that controls push
-    area: wp.array(dtype=real)  # of each node, its share of the surface
-    partner: wp.array(dtype=wp.int32)  # of each obstacle, the node in a solid's middle; −1 for a plane
+    fiber: wp.array(dtype=Vec)  # of each element, a unit vector at rest
+    actuated: wp.array(dtype=wp.int32)  # nodes on which controls exert forces
+    area: wp.array(dtype=real)  # of each node, its area of the surface
+    partner: wp.array(dtype=wp.int32)  # of each obstacle, the node of a collider's center; −1 for a plane
     normal: wp.array(dtype=Vec)  # of each plane, out of the ground
     point: wp.array(dtype=Vec)  # on it
-    half: wp.array(dtype=Vec)  # half-edges of the box inside each solid
+    half: wp.array(dtype=Vec)  # half-edges of the box inside each collider
     touch_block: wp.array2d(dtype=wp.int32)  # of each obstacle and node the block that they share, −1 for none
     link: wp.array2d(dtype=wp.int32)  # pairs of nodes whose distance cloth's bending counts
-    link_block: wp.array(dtype=wp.int32)  # −1 where one of them is held
+    link_block: wp.array(dtype=wp.int32)  # −1 if one of them is kinematic
     node: wp.array(dtype=wp.int32)  # of each column of the matrix
-    place: wp.array(dtype=wp.int32)  # of each node its column, −1 where it is held
+    place: wp.array(dtype=wp.int32)  # of each node its column, −1 if it is kinematic
     column: wp.array(dtype=wp.int32)  # the first of each column's blocks, and one more
     row: wp.array(dtype=wp.int32)  # of each block below the diagonal
     left: wp.array(dtype=wp.int32)  # of each row the first of its blocks, and one more
@@ -41,9 +41,9 @@ class BodyStruct:
 
 @wp.struct
 class NumbersStruct:
-    """Properties as the kernels see them, [world, …], which `pack` makes; or sums of their gradients, if `wanted`."""
+    """Parameters of `CompiledBody.pack`, [world, …], or sums of their gradients, if `needs_gradients`."""
 
-    wanted: int
+    needs_gradients: int
     weights: wp.array3d(dtype=real)  # of each element: μV, λV, viscous time, tension · V
     inverse: wp.array2d(dtype=Mat)
     mass: wp.array2d(dtype=real)
@@ -54,7 +54,7 @@ class NumbersStruct:
 
 @wp.struct
 class MemoryStruct:
-    """What worlds work in, [world, …]."""
+    """Workspace of all worlds, [world, …]."""
 
     before: wp.array2d(dtype=Vec)
     force: wp.array2d(dtype=Vec)
@@ -67,13 +67,13 @@ class MemoryStruct:
 
 @wp.struct
 class ElementStruct:
-    """One element in a step: F, F₀, the inverse of its edges at rest, moduli a = μV and b = λV, c = β/h, its muscle."""
+    """An element in a step: F, F₀, the inverse of its edges at rest, moduli a = μV and b = λV, c = β/h, its muscle."""
 
     law: int
     F: Mat
     F0: Mat
     inverse: Mat
-    fibre: Vec
+    fiber: Vec
     a: real
     b: real
     c: real
@@ -82,7 +82,7 @@ class ElementStruct:
 
 @wp.struct
 class TouchStruct:
-    """Where a node is beside an obstacle."""
+    """Penetration of a node into an obstacle."""
 
     deep: real
     normal: Vec
@@ -92,7 +92,7 @@ class TouchStruct:
 
 @wp.struct
 class ContactStruct:
-    """One node and one obstacle in a step; the letters are those of `contact`."""
+    """A node and an obstacle in a step; the symbols are those of `contact`."""
 
     now: TouchStruct
     before: TouchStruct
@@ -109,7 +109,7 @@ class ContactStruct:
 
 @wp.struct
 class StepStruct:
-    """One step of one world: where forces are taken, x, and the places x₀ that rates of strain count from."""
+    """A step of a world: positions x of the forces, and positions x₀ at the start, for strain rates."""
 
     world: int
     controls: wp.array(dtype=wp.float64)
@@ -125,18 +125,18 @@ class StepStruct:
 
 
 @wp.func
-def step_of(memory: MemoryStruct, world: int, controls: Reals, x: Nodes, x0: Nodes, v0: Nodes):
-    """The step from x₀ to x."""
+def step_of(workspace: MemoryStruct, world: int, controls: Reals, x: Nodes, x0: Nodes, v0: Nodes):
+    """Make the step from x₀ to x."""
     s = StepStruct()
     s.world = world
     s.controls = controls
     s.x = x
     s.x0 = x0
     s.v0 = v0
-    s.force = memory.force[world]
-    s.move = memory.move[world]
-    s.old = memory.old[world]
-    s.diagonal = memory.diagonal[world]
-    s.below = memory.below[world]
-    s.at = memory.at[world]
+    s.force = workspace.force[world]
+    s.move = workspace.move[world]
+    s.old = workspace.old[world]
+    s.diagonal = workspace.diagonal[world]
+    s.below = workspace.below[world]
+    s.at = workspace.at[world]
     return s
