@@ -9,9 +9,8 @@ from torch.utils.data import DistributedSampler
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
-from physvision.datasets.random_streams import random_stream
 from physvision.datasets.recipe import check_number
-from physvision.datasets.windows import Windows
+from physvision.datasets.windows import Windows, random_stream
 
 
 class ShardSampler(DistributedSampler):

@@ -27,7 +27,7 @@ from physvision.datasets import (
     WindowShape,
     generate,
 )
-from physvision.datasets.random_streams import random_stream
+from physvision.datasets.windows import random_stream
 
 RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
 
