@@ -19,7 +19,7 @@ _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 # Properties of the dynamics do not affect where a state has the points; preparing them for every world is costly.
 _DYNAMIC_PROPERTIES = {
     "mass", "inertia", "center_of_mass", "joint_stiffness", "joint_damping", "friction_loss", "armature",
-    "spring_reference", "gravity", "friction", "turning_friction", "restitution", "medium", "drag_size",
+    "spring_reference", "gravity", "friction", "rotational_friction", "restitution", "fluid", "drag_size",
 }  # fmt: skip
 
 
