@@ -33,7 +33,7 @@ class Many(Policy):
         super().__init__()
         self.depth = len(networks[0].hidden)
         layers = [
-            [*network.hidden, network.output, *([network.direct] if network.direct else [])] for network in networks
+            [*network.hidden, network.output, *([network.skip_layer] if network.skip_layer else [])] for network in networks
         ]
         rows = list(zip(*layers, strict=True))
         self.weights = nn.ParameterList(torch.stack([entry.weight.detach().mT for entry in row]) for row in rows)
