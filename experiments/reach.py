@@ -190,7 +190,7 @@ def main(
     print(f"median {medians[0]:.0f} and {medians[1]:.0f} evaluations: {'met' if met else 'MISSED'}; {item:.2f} s each")
     again = [replayed(task, training.best[seed]) for seed in range(seeds)]
     text = " ".join(f"{error:.2f}" for error, _ in again)
-    ours = " ".join(f"{error:.2f}" for error in training.least[:seeds].tolist())
+    ours = " ".join(f"{error:.2f}" for error in training.best_losses[:seeds].tolist())
     print(f"the best policies, error in cm: ours {ours}; in MuJoCo {text}", flush=True)
     errors = {kind: [[row[0] for row in course] for course in entry] for kind, entry in courses.items()}
     draw(errors, out / "reach.png")

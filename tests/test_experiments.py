@@ -140,7 +140,7 @@ def test_an_arm_learns_to_reach(capsys):
     def errors(seeds, chosen):
         training = module.taught([module.network(seed) for seed in seeds], task, 3, module.measured, chosen)
         # The same in MuJoCo, to a millimetre.
-        for least, vector in zip(training.least.tolist(), training.best, strict=True):
+        for least, vector in zip(training.best_losses.tolist(), training.best, strict=True):
             assert module.replayed(task, vector)[0] == pytest.approx(least, abs=0.1)
         return [[row[0] for row in course] for course in training.courses]
 
