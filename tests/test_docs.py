@@ -80,9 +80,9 @@ def test_fluid():
 def test_camera():
     names = run("camera.md")
     assert names["frames"].shape == (1, 3, 64, 96)
-    # The ball is seen in the middle, and covers as much as it is near.
+    # The ball is visible in the center, and covers as much as it is near.
     assert names["masks"].max() == 1.0
-    assert float(names["seen"].depth[0, 32, 48]) == pytest.approx(26**0.5 - 0.5, abs=0.01)
+    assert float(names["visible"].depth[0, 32, 48]) == pytest.approx(26**0.5 - 0.5, abs=0.01)
 
 
 def test_the_plane():
