@@ -38,11 +38,10 @@ class Flow(Protocol):
 class DenseInverseSearch(nn.Module):
     """Dense inverse search (DIS; Kroeger et al. 2016) on gray levels, by OpenCV; without weights or gradient."""
 
-    def __init__(self, finest_scale: int = 0) -> None:
-        """Set the finest level of the pyramid; 0 is full resolution."""
+    def __init__(self) -> None:
         super().__init__()
         self._search = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-        self._search.setFinestScale(finest_scale)
+        self._search.setFinestScale(0)  # full resolution
 
     def forward(
         self, first: Float[Tensor, "batch 3 height width"], second: Float[Tensor, "batch 3 height width"]
