@@ -56,6 +56,7 @@ def test_banned_identifiers_are_found_where_they_are_defined(source):
         ("class Game: pass", "physvision/learning/run.py"),
         ("print(found)", "physvision/learning/run.py"),  # a use, not a definition
         ("founder = overlapped = 1", "physvision/learning/run.py"),  # other words
+        ("def test_overlap(): pass", "tests/test_run.py"),  # a sentence
     ],
 )
 def test_ordinary_words_are_banned_only_where_a_row_means_them(source, path):

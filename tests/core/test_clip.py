@@ -25,7 +25,7 @@ def test_images_are_channels_first_and_between_zero_and_one():
     assert images[2, 1, 0, 3].item() == pytest.approx(ramp()[2, 0, 3, 1].item() / 255)
 
 
-def test_gray_weighs_the_colours_by_their_luma():
+def test_gray_weighs_the_colors_by_their_luma():
     frames = torch.tensor([[[[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]]]], dtype=torch.uint8)
     gray = Clip(frames, torch.zeros(1)).gray()
     assert gray.frames.flatten().tolist() == [76, 150, 29, 255]

@@ -51,23 +51,23 @@ def test_repeated_worlds_stand_next_to_each_other():
 
 
 def test_the_status_of_good_worlds_is_made_once_and_when_asked():
-    made = []
+    result = []
 
     def make():
-        made.append(1)
+        result.append(1)
         return status_of_two()
 
     status = Status.deferred(make)
     assert status.is_pending
-    assert made == []
+    assert result == []
     assert status.failed() == []
     assert status.first_underresolved_step.tolist() == [-1, -1]
     assert not status.is_pending
-    assert made == [1]
+    assert result == [1]
     with pytest.raises(AttributeError, match="speed"):
         status.speed  # noqa: B018  it is asked for, which is all
     copies = pickle.loads(pickle.dumps(Status.deferred(make))), copy.deepcopy(Status.deferred(make))
-    assert all(each.residual.tolist() == [0.0, 0.0] for each in copies)
+    assert all(entry.residual.tolist() == [0.0, 0.0] for entry in copies)
     values, kind = tree_flatten(Status.deferred(make))
     assert tree_unflatten(values, kind).converged.tolist() == [True, True]
 
@@ -86,7 +86,7 @@ def test_the_status_of_a_motion_and_of_what_follows_it_tells_of_both():
         penetration=torch.tensor([0.0, 0.02, 0.01, 0.04]),
     )
     after = Status(**{name: value[[0, 2, 1, 3]] for name, value in vars(before).items()})
-    wanted = {
+    target = {
         "converged": [True, False, False, False],
         "residual": [0.0, 0.5, 0.5, 0.3],
         "iterations": [1, 9, 9, 3],
@@ -98,8 +98,8 @@ def test_the_status_of_a_motion_and_of_what_follows_it_tells_of_both():
         "penetration": [0.0, 0.02, 0.02, 0.04],
     }
     whole = before.then(after, 10)
-    assert vars(whole).keys() == wanted.keys()
-    for name, values in wanted.items():
+    assert vars(whole).keys() == target.keys()
+    for name, values in target.items():
         assert torch.equal(getattr(whole, name), torch.tensor(values)), name
 
 

@@ -33,11 +33,11 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("command", [("fit",), ("generate", "billiards"), ("predict", "a.mp4")])
-@pytest.mark.parametrize("joined", [False, True])
-def test_every_command_looks_first(tmp_path, capsys, command, joined):
+@pytest.mark.parametrize("in_one_word", [False, True])
+def test_every_command_looks_first(tmp_path, capsys, command, in_one_word):
     path = tmp_path / "a.yaml"
     path.write_bytes(LAUGHS)
-    option = [f"--config={path}"] if joined else ["--config", str(path)]
+    option = [f"--config={path}"] if in_one_word else ["--config", str(path)]
     assert main([*command, *option]) == 1
     assert "its aliases expand to" in capsys.readouterr().err
 

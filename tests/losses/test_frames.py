@@ -57,7 +57,7 @@ def test_a_flat_ball_is_found(radius, loss):
 @pytest.mark.slow
 def test_a_flat_ball_is_found_from_200_starts(radius, loss):
     fraction = share_found(radius, loss, 200, 150)
-    print(f"radius {radius:g}, {loss.__name__}: {100 * share:.1f} % of 200 within 0.1 pixels")
+    print(f"radius {radius:g}, {loss.__name__}: {100 * fraction:.1f} % of 200 within 0.1 pixels")
     assert fraction >= 0.95
 
 

@@ -78,20 +78,20 @@ def test_gradients_are_those_of_a_rollout(pendulum, keep):
     # Undoing a step takes tens of iterations.
     steps = 20 if isinstance(keep, ReversedSteps) else STEPS
     loss, whole = gradients(pendulum, None, steps)
-    again, kept = gradients(pendulum, keep, steps)
+    again, retained = gradients(pendulum, keep, steps)
     # Sums over stretches round in another order, and an undone step leads back to a few units of rounding.
     close = 1e-9 if isinstance(keep, ReversedSteps) else 1e-12
     assert abs(again - loss) <= 1e-13 * abs(loss)
-    for got, wanted in zip(kept, whole, strict=True):
-        assert (got - wanted).abs().max() <= close * wanted.abs().max()
+    for got, entry in zip(retained, whole, strict=True):
+        assert (got - entry).abs().max() <= close * entry.abs().max()
 
 
 def test_states_kept_in_half_precision_bend_the_gradient_a_little(pendulum):
     _, whole = gradients(pendulum, None)
     errors = {}
     for stored in (torch.float32, torch.float16):
-        _, kept = gradients(pendulum, PeriodicCheckpoints(10, stored))
-        errors[stored] = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(kept, whole, strict=True))
+        _, retained = gradients(pendulum, PeriodicCheckpoints(10, stored))
+        errors[stored] = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(retained, whole, strict=True))
     rounding = {kind: torch.finfo(kind).eps for kind in errors}
     for kind, error in errors.items():
         # A state that is off by its rounding is a neighbouring motion, whose gradient differs as much, times a factor
@@ -100,13 +100,13 @@ def test_states_kept_in_half_precision_bend_the_gradient_a_little(pendulum):
 
 
 @cache
-def fewest(count, slots):
+def minimum(count, slots):
     """Stretches that must be run through ahead, by trying every place for the next state."""
     if count == 1:
         return 0
     if slots == 0:
         return count * (count - 1) // 2
-    return min(ahead + fewest(count - ahead, slots - 1) + fewest(ahead, slots) for ahead in range(1, count))
+    return min(ahead + minimum(count - ahead, slots - 1) + minimum(ahead, slots) for ahead in range(1, count))
 
 
 @cache
@@ -120,7 +120,7 @@ def needed(count, slots):
 @pytest.mark.parametrize("slots", range(6))
 def test_binomial_places_cost_the_fewest_steps(slots):
     for count in range(1, 60):
-        assert needed(count, slots) == fewest(count, slots)
+        assert needed(count, slots) == minimum(count, slots)
 
 
 def test_contact_cannot_be_undone():
@@ -155,5 +155,5 @@ def test_a_world_that_fails_is_named_with_its_step(pendulum):
     controls = torch.zeros(2, STEPS, pendulum.nu, dtype=DOUBLE)
     controls[1, 30] = torch.inf
     with pytest.warns(RuntimeWarning, match="failed"):
-        found = rollout_final(pendulum, State(q, v), STEPS, controls, checkpoints=PeriodicCheckpoints(8))
-    assert found.status.first_failed_step.tolist() == [-1, 31]
+        result = rollout_final(pendulum, State(q, v), STEPS, controls, checkpoints=PeriodicCheckpoints(8))
+    assert result.status.first_failed_step.tolist() == [-1, 31]

@@ -58,9 +58,9 @@ def network():
 def force():
     """A force that is no longer zero."""
     torch.manual_seed(0)
-    made = LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=8), scale=0.1)
-    torch.nn.init.normal_(made.network.output_layer.weight)
-    return made
+    result = LearnedForce(StatePerceptron(ANGLES, outputs=1, hidden=8), scale=0.1)
+    torch.nn.init.normal_(result.network.output_layer.weight)
+    return result
 
 
 ENGINES = {
@@ -132,7 +132,7 @@ def test_a_rollout_is_a_grid_of_states(engine):
 
 
 def test_no_worlds_are_a_batch_too(engine):
-    start = State(*(each[:0].requires_grad_() for each in (engine.initial_state().q, engine.initial_state().v)))
+    start = State(*(entry[:0].requires_grad_() for entry in (engine.initial_state().q, engine.initial_state().v)))
     run = engine.rollout(start, 3)
     assert (run.batch, run.steps) == (0, 3)
     run.q.sum().backward()
@@ -173,7 +173,7 @@ def test_properties_are_described_and_checked(engine):
     own, described = engine.properties, type(engine.properties).leaves()
     assert isinstance(own, Properties)
     assert list(described) == [name for name, _ in own.items()]
-    assert all(each.meaning for each in described.values())
+    assert all(entry.meaning for entry in described.values())
     with pytest.raises(InputError, match="no leaf 'weight'"):
         engine.rollout(engine.initial_state(), 1, properties={"weight": torch.ones(1)})
     for name, value in own.items():
@@ -212,15 +212,15 @@ def test_mechanics_answer_for_states_and_for_trajectories(engine):
     for given in (None, engine.properties, known):
         for answer in (mechanics.energy, mechanics.poses):
             whole = answer(run, given)
-            each = [answer(run.state(k), given) for k in range(4)]
-            for one, parts in zip(whole, zip(*each, strict=True), strict=True) if answer == mechanics.energy else ():
-                torch.testing.assert_close(one, torch.stack(parts, 1))
+            item = [answer(run.state(k), given) for k in range(4)]
+            for entry, parts in zip(whole, zip(*item, strict=True), strict=True) if answer == mechanics.energy else ():
+                torch.testing.assert_close(entry, torch.stack(parts, 1))
             if answer == mechanics.poses:
-                torch.testing.assert_close(whole, torch.stack(each, 1))
+                torch.testing.assert_close(whole, torch.stack(item, 1))
                 assert whole.shape[2] == len(mechanics.body_names)
-    seen = mechanics.appearance(run, engine.properties)
-    assert seen.poses.shape == (2, 4, len(mechanics.geometry), 4, 4)
-    assert seen.sizes.shape == (2, 4, len(mechanics.geometry), 3)
+    observed = mechanics.appearance(run, engine.properties)
+    assert observed.poses.shape == (2, 4, len(mechanics.geometry), 4, 4)
+    assert observed.sizes.shape == (2, 4, len(mechanics.geometry), 3)
 
 
 def test_an_engine_can_be_copied_and_pickled_after_use(engine):
@@ -232,9 +232,9 @@ def test_an_engine_can_be_copied_and_pickled_after_use(engine):
 
 def test_precision_of_the_properties_is_kept(engine):
     before = dict(engine.properties.items()) if engine.mechanics is engine else {}
-    coarse = copy.deepcopy(engine).half()
+    coarse_steps = copy.deepcopy(engine).half()
     for name, value in before.items():
-        assert torch.equal(getattr(coarse.properties, name), value)
+        assert torch.equal(getattr(coarse_steps.properties, name), value)
 
 
 def test_a_wrapper_says_what_is_learned():

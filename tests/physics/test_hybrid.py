@@ -66,7 +66,9 @@ def test_training_starts_at_the_engine_and_can_leave_it(force):
     torch.testing.assert_close(run.q, plain.q, rtol=0, atol=1e-14)
     torch.testing.assert_close(run.v, plain.v, rtol=0, atol=1e-14)
     run.v[:, -1].square().sum().backward()
-    moved = [name for name, each in hybrid.force.named_parameters() if each.grad is not None and bool(each.grad.any())]
+    moved = [
+        name for name, entry in hybrid.force.named_parameters() if entry.grad is not None and bool(entry.grad.any())
+    ]
     assert moved
 
 
@@ -129,7 +131,7 @@ def test_a_layer_inside_learns_through_the_force():
     layer = PhysicsLayer(chain(), {"lengths": [0.6, 0.6]}, articulated.chain_properties)
     hybrid = Hybrid(layer, Constant(0.1, 0.1))
     hybrid.rollout(some(), 3).final.q.sum().backward()
-    assert all(bool(each.grad.any()) for each in hybrid.parameters())
+    assert all(bool(parameter.grad.any()) for parameter in hybrid.parameters())
 
 
 def test_a_passive_force_takes_energy_and_never_gives_any():
@@ -163,8 +165,8 @@ def test_what_a_force_explains_is_learned_and_what_it_costs_can_be_weighed():
             loss = (run.final.v - after.v).square().mean() + weight * hybrid.forces(run).square().mean()
             loss.backward()
             optimizer.step()
-        apart = (hybrid.step(start).v - after.v).norm() / (hybrid.engine.step(start).v - after.v).norm()
-        added.append(float(apart))
+        separation = (hybrid.step(start).v - after.v).norm() / (hybrid.engine.step(start).v - after.v).norm()
+        added.append(float(separation))
     assert added[0] < 0.2
     assert added[1] > 0.9
 

@@ -1,7 +1,7 @@
 """Spheres in a box in three dimensions, exact: events in 50 digits, with the Jacobian of the final state.
 
 Between impacts spheres move straight. A wall turns one component of a velocity round, times the restitution; two
-spheres exchange momentum along the line of centres. A small change of the state before an impact at the time t reaches
+spheres exchange momentum along the line of centers. A small change of the state before an impact at the time t reaches
 it δt later, and the state behind it changes by what a change of the state itself and a change of t make of it.
 """
 
@@ -28,7 +28,7 @@ class Billiard:
             return None
         return ((self.size - self.r[i] if u > 0 else self.r[i]) - self.x[i, k]) / u
 
-    def _meeting(self, i, j):
+    def _impact_time(self, i, j):
         d, u = self.x[i] - self.x[j], self.v[i] - self.v[j]
         b, c, a = d @ u, d @ d - (self.r[i] + self.r[j]) ** 2, u @ u
         if b >= 0 or b * b <= a * c:
@@ -36,9 +36,9 @@ class Billiard:
         return c / (-b + sqrt(b * b - a * c))
 
     def _next(self):
-        found = [(self._wall(i, k), ("wall", i, k)) for i in range(self.n) for k in range(3)]
-        found += [(self._meeting(i, j), ("pair", i, j)) for i in range(self.n) for j in range(i)]
-        return min(((t, event) for t, event in found if t is not None), key=lambda each: each[0])
+        results = [(self._wall(i, k), ("wall", i, k)) for i in range(self.n) for k in range(3)]
+        results += [(self._impact_time(i, j), ("pair", i, j)) for i in range(self.n) for j in range(i)]
+        return min(((t, event) for t, event in results if t is not None), key=lambda entry: entry[0])
 
     def _fly(self, t):
         self.x, self.dx = self.x + t * self.v, self.dx + t * self.dv
@@ -61,9 +61,9 @@ class Billiard:
             dn = (dd - np.outer(n, n @ dd)) / length
             jump = (1 + self.e) * np.outer(n, u @ dn + n @ du) + (1 + self.e) * (n @ u) * dn
             push = (1 + self.e) * (n @ u) * n
-            share = self.m[k] / (self.m[i] + self.m[k])
-            self.v[i], self.v[k] = self.v[i] - share * push, self.v[k] + (1 - share) * push
-            self.dv[i], self.dv[k] = self.dv[i] - share * jump, self.dv[k] + (1 - share) * jump
+            fraction = self.m[k] / (self.m[i] + self.m[k])
+            self.v[i], self.v[k] = self.v[i] - fraction * push, self.v[k] + (1 - fraction) * push
+            self.dv[i], self.dv[k] = self.dv[i] - fraction * jump, self.dv[k] + (1 - fraction) * jump
         self.dx = self.dx - self.v[..., None] * later
 
     def run(self, duration):

@@ -12,7 +12,7 @@ from physvision.kernels.launching import array, fill
 from physvision.physics.articulated.arrays import CONTACT_MEMORY
 
 PACKAGE = "physvision.physics.articulated.kernels"
-MOST = 4  # contacts of a problem
+MAX_ITERATIONS = 4  # contacts of a problem
 
 
 def by_newton(kernels):
@@ -20,18 +20,18 @@ def by_newton(kernels):
     return import_module(f"{kernels.__name__}.contact.solver").solve_contacts
 
 
-def solved(problems, most=MOST, solver=by_newton, parts=()):
+def solved(problems, limit=MAX_ITERATIONS, solver=by_newton, parts=()):
     """Impulses and residuals that a solver finds for (A, b, friction) of up to `most` contacts each."""
     kernels = precision.load(PACKAGE, torch.float64, *parts)
     ContactMemory, solve_impulses = kernels.ContactWorkspaceStruct, solver(kernels)
 
     @wp.kernel(enable_backward=False, module="unique")
-    def solve_all(memory: ContactMemory, counts: wp.array(dtype=wp.int32), residuals: wp.array(dtype=wp.float64)):
+    def solve_all(workspace: ContactMemory, counts: wp.array(dtype=wp.int32), residuals: wp.array(dtype=wp.float64)):
         world = wp.tid()
-        residuals[world] = solve_impulses(memory, world, counts[world])
+        residuals[world] = solve_impulses(workspace, world, counts[world])
 
     batch = len(problems)
-    counts = {"contacts": most} | dict.fromkeys(
+    counts = {"contacts": limit} | dict.fromkeys(
         (
             "evaluations",
             "links",
@@ -46,30 +46,30 @@ def solved(problems, most=MOST, solver=by_newton, parts=()):
         ),
         1,
     )
-    memory, held = ContactMemory(), {}
+    workspace, fixed = ContactMemory(), {}
     for name, field in CONTACT_MEMORY.items():
-        held[name] = torch.zeros(
+        fixed[name] = torch.zeros(
             batch, *field.shape(counts), dtype=torch.int32 if field.entry == "whole" else torch.float64
         )
     for k, (matrix, bias, friction) in enumerate(problems):
         n = len(friction)
-        held["solver.delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
-        held["blocks.free_velocity"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
-        held["blocks.friction"][k, :n] = torch.as_tensor(friction)
-        held["solver.island_member"][k, :n] = torch.arange(n)
-        held["solver.island_end"][k, 0] = n
+        fixed["solver.delassus"][k, :n, :n] = torch.as_tensor(matrix).reshape(n, 3, n, 3).permute(0, 2, 1, 3)
+        fixed["blocks.free_velocity"][k, :n] = torch.as_tensor(bias).reshape(n, 3)
+        fixed["blocks.friction"][k, :n] = torch.as_tensor(friction)
+        fixed["solver.island_member"][k, :n] = torch.arange(n)
+        fixed["solver.island_end"][k, 0] = n
     for name, field in CONTACT_MEMORY.items():
-        fill(memory, name, held[name], kernels.ENTRIES[field.entry])
+        fill(workspace, name, fixed[name], kernels.ENTRIES[field.entry])
     sizes = torch.tensor([len(friction) for _, _, friction in problems], dtype=torch.int32)
     residuals = torch.zeros(batch, dtype=torch.float64)
-    wp.launch(solve_all, dim=batch, inputs=[memory, array(sizes), array(residuals)], device="cpu")
-    impulses = [held["solver.impulse"][k, : int(n)].reshape(-1).numpy() for k, n in enumerate(sizes)]
+    wp.launch(solve_all, dim=batch, inputs=[workspace, array(sizes), array(residuals)], device="cpu")
+    impulses = [fixed["solver.impulse"][k, : int(n)].reshape(-1).numpy() for k, n in enumerate(sizes)]
     return impulses, residuals.numpy()
 
 
 def random_problem(rng, slippery):
     """Contacts of a random system; often more rows than it has velocities, and the same contact twice."""
-    contacts = int(rng.integers(1, MOST + 1))
+    contacts = int(rng.integers(1, MAX_ITERATIONS + 1))
     velocities = int(rng.integers(1, 13))
     jacobian = rng.normal(size=(3 * contacts, velocities))
     if contacts > 1 and rng.random() < 0.2:
@@ -107,15 +107,15 @@ def problems_of(count, seed=0):
     return [makers[k % 4](rng, slippery=k % 5 == 0) for k in range(count)]
 
 
-def on_cone(wanted, bound):
+def on_cone(expected, bound):
     """The nearest friction that a cone allows."""
-    length = np.linalg.norm(wanted)
-    return wanted * min(1.0, bound / length) if length > 0 else wanted
+    length = np.linalg.norm(expected)
+    return expected * min(1.0, bound / length) if length > 0 else expected
 
 
-def on_pyramid(wanted, bound):
+def on_pyramid(expected, bound):
     """The nearest friction that a pyramid allows."""
-    return np.clip(wanted, -bound, bound)
+    return np.clip(expected, -bound, bound)
 
 
 def violation(problem, impulse, nearest=on_cone):
@@ -125,16 +125,16 @@ def violation(problem, impulse, nearest=on_cone):
     for k, (slip, push) in enumerate(zip(u, impulse.reshape(-1, 3), strict=True)):
         weight = np.trace(matrix[3 * k : 3 * k + 3, 3 * k : 3 * k + 3])
         normal = max(0.0, push[0] - slip[0] / weight)
-        rubbing = nearest(push[1:] - slip[1:] / weight, friction[k] * normal)
-        worst = max(worst, weight * abs(push[0] - normal), weight * np.abs(push[1:] - rubbing).max())
+        dry_friction = nearest(push[1:] - slip[1:] / weight, friction[k] * normal)
+        worst = max(worst, weight * abs(push[0] - normal), weight * np.abs(push[1:] - dry_friction).max())
     return worst / np.abs(bias).max()
 
 
 def check_laws(sample, nearest):
     """Each impulse of a sample obeys its laws, or its residual names it: such a step fails, and the status says so."""
     problems, impulses, residuals = sample
-    found = np.array([violation(*each, nearest) for each in zip(problems, impulses, strict=True)])
+    result = np.array([violation(*entry, nearest) for entry in zip(problems, impulses, strict=True)])
     named = ~(residuals < 1e-8)
-    print(f"named {named.sum()}, worst of the others {found[~named].max():.1e}")
-    assert found[~named].max() < 1e-9
+    print(f"named {named.sum()}, worst of the others {result[~named].max():.1e}")
+    assert result[~named].max() < 1e-9
     assert named.sum() <= 1

@@ -76,8 +76,8 @@ class Oracle:
 
     def acceleration(self, q: np.ndarray, v: np.ndarray, torque: np.ndarray) -> np.ndarray:
         t = self.frame(q)
-        found = pin.aba(self.model, self.data, self.positions(q), t @ v, t @ torque)
-        return t.T @ (found - self.drift(q, v))
+        result = pin.aba(self.model, self.data, self.positions(q), t @ v, t @ torque)
+        return t.T @ (result - self.drift(q, v))
 
     def torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         t = self.frame(q)
@@ -95,7 +95,7 @@ def depth_first(bodies: list[Body]) -> list[Body]:
         children.setdefault(body.parent, []).append(body)
 
     def visit(name: str | None) -> list[Body]:
-        return [found for child in children.get(name, []) for found in (child, *visit(child.name))]
+        return [entry for child in children.get(name, []) for entry in (child, *visit(child.name))]
 
     return visit(None)
 

@@ -23,8 +23,8 @@ def compare(loss, values, direction):
     ends = loss(worlds).view(len(values), len(STEPS), 2)
     slopes = (ends[..., 0] - ends[..., 1]) / (2 * torch.tensor(STEPS, dtype=ends.dtype))
     compared = 0
-    for (name, move), gradient, (coarse, fine) in zip(along.items(), gradients, slopes.tolist(), strict=True):
-        if abs(coarse - fine) > 1e-5 * max(1.0, abs(fine)):
+    for (name, move), gradient, (coarse_steps, fine) in zip(along.items(), gradients, slopes.tolist(), strict=True):
+        if abs(coarse_steps - fine) > 1e-5 * max(1.0, abs(fine)):
             continue  # the difference has no limit at these steps: a mode changes
         compared += 1
         assert float((gradient * move).sum()) == pytest.approx(fine, rel=2e-5, abs=2e-5), name

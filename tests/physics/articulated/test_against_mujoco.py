@@ -133,8 +133,8 @@ def test_models_agree(case):
 
         state = State(torch.tensor(q)[None], torch.tensor(data.qvel)[None])
         control = torch.tensor(data.ctrl if model.nu else force)[None]
-        found = engine.acceleration(state, control, wrenches=torch.tensor(wrenches[1:])[None])[0].numpy()
-        np.testing.assert_allclose(found, data.qacc, atol=1e-9 * max(1.0, np.abs(data.qacc).max()), rtol=0)
+        result = engine.acceleration(state, control, wrenches=torch.tensor(wrenches[1:])[None])[0].numpy()
+        np.testing.assert_allclose(result, data.qacc, atol=1e-9 * max(1.0, np.abs(data.qacc).max()), rtol=0)
 
         mass_matrix = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, mass_matrix)
@@ -170,12 +170,12 @@ def test_semi_implicit_steps_are_mujocos(source, integrator):
     data.qpos[:] = 0.5, 0.3, -0.2
     engine = articulated.load(source, dt=0.005, ignore=FREE)
     start = State(torch.tensor(data.qpos.copy())[None], torch.zeros(1, 3, dtype=torch.float64))
-    found = engine.rollout(start, 200).q[0]
+    result = engine.rollout(start, 200).q[0]
     expected = [data.qpos.copy()]
     for _ in range(200):
         mujoco.mj_step(model, data)
         expected.append(data.qpos.copy())
-    np.testing.assert_allclose(found, np.array(expected), atol=1e-10)
+    np.testing.assert_allclose(result, np.array(expected), atol=1e-10)
 
 
 def test_integrate_and_difference_are_mujocos():
@@ -188,6 +188,6 @@ def test_integrate_and_difference_are_mujocos():
         moved, back = q.copy(), np.zeros(model.nv)
         mujoco.mj_integratePos(model, moved, dv, 1.0)
         mujoco.mj_differentiatePos(model, back, 1.0, q, moved)
-        found = engine.integrate(torch.tensor(q)[None], torch.tensor(dv)[None])
-        np.testing.assert_allclose(found[0], moved, atol=1e-12)
-        np.testing.assert_allclose(engine.difference(torch.tensor(q)[None], found)[0], back, atol=1e-12)
+        result = engine.integrate(torch.tensor(q)[None], torch.tensor(dv)[None])
+        np.testing.assert_allclose(result[0], moved, atol=1e-12)
+        np.testing.assert_allclose(engine.difference(torch.tensor(q)[None], result)[0], back, atol=1e-12)

@@ -26,8 +26,8 @@ def test_dynamics_of_random_trees(description):
     np.testing.assert_allclose(engine.mass_matrix(state)[0], mass_matrix, atol=PRECISION * np.abs(mass_matrix).max())
 
     needed = oracle.torque(q, v, torque[0].numpy())
-    found = engine.inverse_dynamics(state, torque)[0].numpy()
-    np.testing.assert_allclose(found, needed, atol=PRECISION * max(1.0, np.abs(needed).max()))
+    result = engine.inverse_dynamics(state, torque)[0].numpy()
+    np.testing.assert_allclose(result, needed, atol=PRECISION * max(1.0, np.abs(needed).max()))
 
     acceleration = engine.acceleration(state, torque)
     if np.linalg.cond(mass_matrix) < 1e6:

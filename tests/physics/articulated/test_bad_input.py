@@ -154,8 +154,8 @@ def test_inertias_are_accepted_where_their_eigenvalues_are_positive():
     turned = torch.linalg.qr(torch.randn(500, 3, 3, generator=rng, dtype=torch.float64))[0]
     values = torch.randn(500, 3, generator=rng, dtype=torch.float64) + 1.0
     matrices = turned @ torch.diag_embed(values) @ turned.mT
-    found = smallest_minor(matrices, np.zeros(500, bool)) > 0
-    assert torch.equal(found, (values > 0).all(-1))
+    result = smallest_minor(matrices, np.zeros(500, bool)) > 0
+    assert torch.equal(result, (values > 0).all(-1))
     # A fixed body may be a rod or nothing at all.
     thin = turned[:2] @ torch.diag_embed(torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]).double()) @ turned[:2].mT
     assert (smallest_minor(thin, np.ones(2, bool)) > 0).all()

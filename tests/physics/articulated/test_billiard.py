@@ -16,14 +16,14 @@ SIZE = 1.0
 
 def walls():
     """Six planes, their z axes inwards."""
-    found = []
+    results = []
     for axis in range(3):
         for side in (1, -1):
             pose, z, x = np.eye(4), side * np.eye(3)[axis], np.eye(3)[(axis + 1) % 3]
             pose[:3, :3] = np.stack([x, np.cross(z, x), z], 1)
             pose[axis, 3] = 0.0 if side == 1 else SIZE
-            found.append(Placed(Plane(), pose=tuple(map(tuple, pose.tolist()))))
-    return found
+            results.append(Placed(Plane(), pose=tuple(map(tuple, pose.tolist()))))
+    return results
 
 
 def spheres(count, seed):
@@ -32,8 +32,8 @@ def spheres(count, seed):
     radii, masses = rng.uniform(0.08, 0.16, count), rng.uniform(0.5, 2.0, count)
     while True:
         x = rng.uniform(0.2, 0.8, (count, 3))
-        apart = np.linalg.norm(x[:, None] - x[None], axis=-1) - radii[:, None] - radii[None] + np.eye(count)
-        if apart.min() > 0.02:
+        separation = np.linalg.norm(x[:, None] - x[None], axis=-1) - radii[:, None] - radii[None] + np.eye(count)
+        if separation.min() > 0.02:
             return x, rng.normal(size=(count, 3)), radii, masses
 
 
@@ -75,8 +75,8 @@ def test_fifty_collisions_and_their_jacobian(seed, dt, restitution):
     assert bool(path.status.converged.all())
     end = flat(path.final)
     by_q, by_v = torch.autograd.grad((end * torch.eye(rows, dtype=DOUBLE)).sum(), (start.q, start.v))
-    found = flat(State(by_q, by_v)).numpy()
+    result = flat(State(by_q, by_v)).numpy()
     expected = exact.jacobian()
     allowed = max(1e-6, 1e-14 * np.abs(expected).max())
     np.testing.assert_allclose(end[0].detach().numpy(), exact.state(), atol=allowed)
-    assert np.abs(found - expected).max() < allowed * np.abs(expected).max()
+    assert np.abs(result - expected).max() < allowed * np.abs(expected).max()

@@ -33,7 +33,7 @@ FORMS = {
 
 
 @wp.kernel(enable_backward=False, module="unique")
-def forms(
+def shape_forms(
     kind: wp.array(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
     feature: wp.array(dtype=vec3), bar: wp.array2d(dtype=vec3), form: wp.array(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
     points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), numbers: wp.array2d(dtype=wp.float64),
@@ -57,17 +57,17 @@ def forms(
     points[i, 3] = near.first_scale
     points[i, 4] = near.second_scale
     points[i, 5] = near.second_rim
-    both = cores_backward(near, bar[i, 0], bar[i, 1])
+    pair = cores_backward(near, bar[i, 0], bar[i, 1])
     for k in range(2):
         if k == 1:
-            both = gap_pull(near, wp.float64(1.0))
-        pulls[i, 4 * k + 0] = both.first
-        pulls[i, 4 * k + 1] = both.first_rotation
-        pulls[i, 4 * k + 2] = both.second
-        pulls[i, 4 * k + 3] = both.second_rotation
-        pulls[i, 8 + 2 * k] = both.first_tilt
-        pulls[i, 9 + 2 * k] = both.second_tilt
-        numbers[i, k] = both.rim_radius
+            pair = gap_pull(near, wp.float64(1.0))
+        pulls[i, 4 * k + 0] = pair.first
+        pulls[i, 4 * k + 1] = pair.first_rotation
+        pulls[i, 4 * k + 2] = pair.second
+        pulls[i, 4 * k + 3] = pair.second_rotation
+        pulls[i, 8 + 2 * k] = pair.first_tilt
+        pulls[i, 9 + 2 * k] = pair.second_tilt
+        numbers[i, k] = pair.rim_radius
     numbers[i, 2] = near.first_radius
     numbers[i, 3] = near.second_radius
 
@@ -79,12 +79,12 @@ def evaluated(kind, turn, origin, size, feature, bar):
     given = [wp.array(np.asarray(kind, np.int32), dtype=wp.int32, device="cpu")]
     given += [wp.array(np.ascontiguousarray(x), dtype=entry[x.shape[2:]], device="cpu") for x in (turn, origin, size)]
     given += [wp.array(np.ascontiguousarray(x), dtype=vec3, device="cpu") for x in (feature, bar)]
-    made = [
+    result = [
         wp.zeros(count, dtype=wp.int32, device="cpu"), wp.zeros(count, dtype=wp.float64, device="cpu"),
         *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (6, 12)), wp.zeros((count, 4), dtype=wp.float64, device="cpu"),
     ]  # fmt: skip
-    wp.launch(forms, dim=count, inputs=[*given, *made], device="cpu")
-    return [each.numpy() for each in made]
+    wp.launch(shape_forms, dim=count, inputs=[*given, *result], device="cpu")
+    return [item.numpy() for item in result]
 
 
 def random_shape(kind, rng):
@@ -98,14 +98,14 @@ def random_shape(kind, rng):
     }[kind]()
 
 
-def rows(one, other, turn, origin, rng):
+def rows(first_shape, second_shape, turn, origin, rng):
     """All features of a pair of shapes as arrays for `evaluated`."""
-    found = pair_features(one, other) or []
-    orders = [[1, 0] if row[1] else [0, 1] for row in found]
-    sizes = np.array([one.sizes, other.sizes])
+    result = pair_features(first_shape, second_shape) or []
+    orders = [[1, 0] if row[1] else [0, 1] for row in result]
+    sizes = np.array([first_shape.sizes, second_shape.sizes])
     return (
-        [row[0] for row in found], np.array([turn[o] for o in orders]), np.array([origin[o] for o in orders]),
-        np.array([sizes[o] for o in orders]), np.array([row[2] for row in found]), rng.normal(size=(len(found), 2, 3)),
+        [row[0] for row in result], np.array([turn[o] for o in orders]), np.array([origin[o] for o in orders]),
+        np.array([sizes[o] for o in orders]), np.array([row[2] for row in result]), rng.normal(size=(len(result), 2, 3)),
     )  # fmt: skip
 
 
@@ -117,12 +117,12 @@ PAIRS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_points_and_normals_move_as_their_adjoints_say(one, other):
+@pytest.mark.parametrize(("first_shape", "second_shape"), PAIRS)
+def test_points_and_normals_move_as_their_adjoints_say(first_shape, second_shape):
     """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
-    rng, seen, h = np.random.default_rng(0), set(), 1e-6
-    for _ in range(60 if (one, other) == ("capsule", "cylinder") else 12):
-        shapes = random_shape(one, rng), random_shape(other, rng)
+    rng, observed, h = np.random.default_rng(0), set(), 1e-6
+    for _ in range(60 if (first_shape, second_shape) == ("capsule", "cylinder") else 12):
+        shapes = random_shape(first_shape, rng), random_shape(second_shape, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.35, [0, 0, 0]])
         base = rows(*shapes, turn, origin, rng)
         form, gap, points, pulls, numbers = evaluated(*base)
@@ -159,8 +159,8 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
             expected += numbers[:, k] * grow[:, 0, 0]
             expected += (points[:, 5] * pulls[:, 4 * k + 2]).sum(1) * grow[:, 1, 0]
             np.testing.assert_allclose(slope[good], expected[good], rtol=2e-5, atol=2e-6)
-        seen |= {FORMS[each] for each in form[good]}
-    wanted = {
+        observed |= {FORMS[entry] for entry in form[good]}
+    target = {
         ("cylinder", "plane"): {"rim"}, ("sphere", "sphere"): {"points"}, ("sphere", "capsule"): {"points", "point and line"},
         ("capsule", "capsule"): {"points", "point and line", "line and point", "lines"},
         ("sphere", "cylinder"): {"point and line", "face", "smooth"},
@@ -169,67 +169,69 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
         ("capsule", "ellipsoid"): {"smooth", "line, smooth"}, ("ellipsoid", "ellipsoid"): {"smooth"},
         ("sphere", "box"): {"points", "point and line", "face"},
     }  # fmt: skip
-    assert seen >= wanted.get((one, other), {"face"})
+    assert observed >= target.get((first_shape, second_shape), {"face"})
 
 
-def distance(one, other, turn, origin):
+def distance(first_shape, second_shape, turn, origin):
     """By a search over both cores, which are convex."""
 
     def core(shape):
         bound = {Sphere: [0, 0, 0], Capsule: [0, 0, shape.sizes[2] / 2], Box: np.array(shape.sizes) / 2}[type(shape)]
         return np.asarray(bound, float), 0.0 if isinstance(shape, Box) else shape.sizes[0]
 
-    (half_a, radius_a), (half_b, radius_b) = core(one), core(other)
+    (half_a, radius_a), (half_b, radius_b) = core(first_shape), core(second_shape)
 
-    def apart(x):
+    def separation(x):
         return np.sum((origin[0] + turn[0] @ x[:3] - origin[1] - turn[1] @ x[3:]) ** 2)
 
     bounds = [(-half, half) for half in (*half_a, *half_b)]
-    found = min(minimize(apart, np.zeros(6), bounds=bounds, method=m, tol=1e-15).fun for m in ("L-BFGS-B", "SLSQP"))
-    return np.sqrt(found) - radius_a - radius_b
+    result = min(
+        minimize(separation, np.zeros(6), bounds=bounds, method=m, tol=1e-15).fun for m in ("L-BFGS-B", "SLSQP")
+    )
+    return np.sqrt(result) - radius_a - radius_b
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS[9:])
-def test_gaps_to_round_shapes_are_distances(one, other):
+@pytest.mark.parametrize(("first_shape", "second_shape"), PAIRS[9:])
+def test_gaps_to_round_shapes_are_distances(first_shape, second_shape):
     """By a search for the normal across which two planes that hold the shapes are farthest apart."""
     rng = np.random.default_rng(3)
     counts = [0, 0]
     for _ in range(16):
-        shapes = random_shape(one, rng), random_shape(other, rng)
+        shapes = random_shape(first_shape, rng), random_shape(second_shape, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.45, [0, 0, 0]])
         gap = evaluated(*rows(*shapes, turn, origin, rng))[1].min()
 
-        def least(normal, shapes=shapes, turn=turn, origin=origin):
-            normal, reach = normal / np.linalg.norm(normal), 0.0
+        def minimum(normal, shapes=shapes, turn=turn, origin=origin):
+            normal, offset = normal / np.linalg.norm(normal), 0.0
             for k, shape in enumerate(shapes):
                 local, size = turn[k].T @ normal, np.array(shape.sizes)
                 if isinstance(shape, Ellipsoid):
-                    reach += np.linalg.norm(size * local)
+                    offset += np.linalg.norm(size * local)
                 elif isinstance(shape, Box):
-                    reach += np.abs(local) @ size / 2
+                    offset += np.abs(local) @ size / 2
                 else:
                     round_part = np.linalg.norm(local[:2]) if isinstance(shape, Cylinder) else 1.0
-                    reach += size[0] * round_part + abs(local[2]) * size[2] / 2
-            return normal @ (origin[0] - origin[1]) - reach
+                    offset += size[0] * round_part + abs(local[2]) * size[2] / 2
+            return normal @ (origin[0] - origin[1]) - offset
 
         starts = [origin[0], *(rng.normal(size=3) + 3 * origin[0] for _ in range(4))]
         # What a capsule holds has an edge where its axis turns: a search without slopes goes on from there.
-        found = [minimize(lambda n: -least(n), n, method="BFGS").x for n in starts]
+        results = [minimize(lambda n: -minimum(n), n, method="BFGS").x for n in starts]
         options = {"xatol": 1e-12, "fatol": 1e-14, "maxiter": 4000}
-        expected = max(-minimize(lambda n: -least(n), n, method="Nelder-Mead", options=options).fun for n in found)
+        expected = max(-minimize(lambda n: -minimum(n), n, method="Nelder-Mead", options=options).fun for n in results)
         if expected > -0.02:
             counts[int(expected < 0)] += 1
             assert gap == pytest.approx(expected, abs=1e-7)
     assert counts[0] > 4
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS[4:8])
-def test_gaps_are_distances(one, other):
+@pytest.mark.parametrize(("first_shape", "second_shape"), PAIRS[4:8])
+def test_gaps_are_distances(first_shape, second_shape):
     """Of shapes whose cores are apart."""
     rng = np.random.default_rng(1)
     checked = 0
     for _ in range(25):
-        shapes = random_shape(one, rng), random_shape(other, rng)
+        shapes = random_shape(first_shape, rng), random_shape(second_shape, rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.5, [0, 0, 0]])
         gap = evaluated(*rows(*shapes, turn, origin, rng))[1].min()
         expected = distance(*shapes, turn, origin)

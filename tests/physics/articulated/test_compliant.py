@@ -64,9 +64,9 @@ def test_accelerations_are_mujocos(name):
         mujoco.mj_integratePos(model, q, 0.05 * random.normal(size=model.nv), 1.0)
         data.qpos[:], data.qvel[:] = q, v
         mujoco.mj_forward(model, data)
-        found = engine.step(State(*(torch.from_numpy(each)[None] for each in (q, v)))).v[0].numpy()
+        result = engine.step(State(*(torch.from_numpy(entry)[None] for entry in (q, v)))).v[0].numpy()
         compared += data.nefc > 0
-        np.testing.assert_allclose((found - v) / h, data.qacc, rtol=0, atol=1e-10 * np.abs(data.qacc).max())
+        np.testing.assert_allclose((result - v) / h, data.qacc, rtol=0, atol=1e-10 * np.abs(data.qacc).max())
     assert compared > 50
 
 
@@ -74,15 +74,15 @@ def test_accelerations_are_mujocos(name):
 @given(
     time_constant=st.floats(0.02, 0.2),
     damping_ratio=st.floats(0.3, 2.0),
-    least=st.floats(0.1, 0.9),
+    minimum=st.floats(0.1, 0.9),
     width=st.floats(1e-3, 0.1),
     friction=st.floats(0.05, 2.0),
     seed=st.integers(0, 1000),
 )
-def test_accelerations_are_mujocos_whatever_the_numbers(time_constant, damping_ratio, least, width, friction, seed):
-    law = Compliant(time_constant, damping_ratio, (least, 0.95), width)
+def test_accelerations_are_mujocos_whatever_the_numbers(time_constant, damping_ratio, minimum, width, friction, seed):
+    law = Compliant(time_constant, damping_ratio, (minimum, 0.95), width)
     model = mujoco.MjModel.from_xml_string(MODELS["trees"])
-    model.geom_solref[:], model.geom_solimp[:] = (time_constant, damping_ratio), (least, 0.95, width, 0.5, 2.0)
+    model.geom_solref[:], model.geom_solimp[:] = (time_constant, damping_ratio), (minimum, 0.95, width, 0.5, 2.0)
     model.geom_friction[:, 0] = friction
     engine = load(MODELS["trees"], dt=0.01, contact=law)
     properties = {"friction": torch.full_like(engine.properties.friction, friction)}
@@ -91,9 +91,9 @@ def test_accelerations_are_mujocos_whatever_the_numbers(time_constant, damping_r
     mujoco.mj_integratePos(model, q, 0.05 * random.normal(size=model.nv), 1.0)
     data.qpos[:], data.qvel[:] = q, v
     mujoco.mj_forward(model, data)
-    start = State(*(torch.from_numpy(each)[None] for each in (q, v)))
-    found = engine.step(start, properties=properties).v[0].numpy()
-    np.testing.assert_allclose((found - v) / 0.01, data.qacc, rtol=0, atol=1e-9 * np.abs(data.qacc).max())
+    start = State(*(torch.from_numpy(entry)[None] for entry in (q, v)))
+    result = engine.step(start, properties=properties).v[0].numpy()
+    np.testing.assert_allclose((result - v) / 0.01, data.qacc, rtol=0, atol=1e-9 * np.abs(data.qacc).max())
 
 
 def world(bodies, law, **options):
@@ -117,11 +117,11 @@ def test_a_ball_rests_where_its_weight_is_carried(friction, integrator):
     depth = SIZE - float(end.q[0, 2])
     x = depth / law.width
     assert 0 < x < 1
-    share = 0.5 + 0.3 * (2 * x * x if x < 0.5 else 1 - 2 * (1 - x) ** 2)
-    reference = share * depth / (0.8 * 0.05) ** 2
+    fraction = 0.5 + 0.3 * (2 * x * x if x < 0.5 else 1 - 2 * (1 - x) ** 2)
+    reference = fraction * depth / (0.8 * 0.05) ** 2
     # Four edges of D/(2 μ² (1 + μ²)) each, or one of D.
     edges = 4 / (2 * friction**2 * (1 + friction**2)) if friction else 1
-    assert edges * MASS * share / (1 - share) * reference == pytest.approx(MASS * GRAVITY, rel=1e-6)
+    assert edges * MASS * fraction / (1 - fraction) * reference == pytest.approx(MASS * GRAVITY, rel=1e-6)
     listed = engine.contacts(end, max_separation=1.0)
     torch.testing.assert_close(listed.impulse[0, 0], torch.tensor([0, 0, MASS * GRAVITY * 5e-3], dtype=DOUBLE))
 
@@ -160,11 +160,11 @@ def test_gradients_of_every_input_and_property(integrator):
     values = {"q": q, "v": v, "u": 0.3 * torch.randn(1, steps, engine.nu, generator=rng, dtype=DOUBLE)}
     values |= {name: getattr(own, name).clone() for name in LEAVES}
     weights = torch.randn(2, engine.nq, generator=rng, dtype=DOUBLE)
-    deepest = []
+    max_penetration = []
 
     def loss(given):
         path = engine.rollout(State(given["q"], given["v"]), steps, given["u"], {name: given[name] for name in LEAVES})
-        deepest.append(float(path.status.penetration.min()))
+        max_penetration.append(float(path.status.penetration.min()))
         return (path.q @ weights[0] + path.v @ weights[1, : engine.nv]).mean(1)
 
     def direction(name, value):
@@ -178,7 +178,7 @@ def test_gradients_of_every_input_and_property(integrator):
         return (along + along.mT) * 0.001 if name == "inertia" else along
 
     assert compare(loss, values, direction) >= 12  # of 14
-    assert min(deepest) > 1e-3
+    assert min(max_penetration) > 1e-3
 
 
 def test_single_precision_is_near_double():
@@ -213,9 +213,9 @@ def test_gymnasiums_files_accelerate_as_in_mujoco(name):
             q[2] = random.uniform(0.0, 0.6)
         data.qpos[:], data.qvel[:] = q, random.normal(size=model.nv)
         mujoco.mj_forward(model, data)
-        start = State(*(torch.from_numpy(np.array(one))[None] for one in (q, data.qvel)))
-        found = (engine.step(start, properties=smooth).v - start.v)[0].numpy() / engine.dt
-        errors.append(np.abs(found - data.qacc).max() / np.abs(data.qacc).max())
+        start = State(*(torch.from_numpy(np.array(entry))[None] for entry in (q, data.qvel)))
+        result = (engine.step(start, properties=smooth).v - start.v)[0].numpy() / engine.dt
+        errors.append(np.abs(result - data.qacc).max() / np.abs(data.qacc).max())
     assert max(errors) < 1e-7  # MuJoCo's own solver ends there in the worst of them
 
 
@@ -226,10 +226,10 @@ def test_an_upright_capsule_has_friction():
     data = mujoco.MjData(model)
     data.qpos[2], data.qvel[0] = 0.199, 1.0
     mujoco.mj_forward(model, data)
-    start = State(*(torch.from_numpy(np.array(one))[None] for one in (data.qpos, data.qvel)))
-    found = (engine.step(start).v - start.v)[0].numpy() / engine.dt
+    start = State(*(torch.from_numpy(np.array(entry))[None] for entry in (data.qpos, data.qvel)))
+    result = (engine.step(start).v - start.v)[0].numpy() / engine.dt
     assert data.qacc[0] < -1
-    np.testing.assert_allclose(found, data.qacc, rtol=0, atol=1e-9 * np.abs(data.qacc).max())
+    np.testing.assert_allclose(result, data.qacc, rtol=0, atol=1e-9 * np.abs(data.qacc).max())
 
 
 @pytest.mark.parametrize(
@@ -257,17 +257,17 @@ def test_a_file_has_numbers_of_its_own_for_each_contact_and_stop():
     paired = file.replace(
         "</worldbody>", '</worldbody><contact><pair geom1="floor" geom2="tip" solref="0.07 1.2"/></contact>'
     )
-    for each in (file, paired):
-        model = mujoco.MjModel.from_xml_string(each)
+    for entry in (file, paired):
+        model = mujoco.MjModel.from_xml_string(entry)
         model.opt.timestep = 0.01
-        engine, data, random = load(each, dt=0.01, contact="compliant"), mujoco.MjData(model), np.random.default_rng(3)
+        engine, data, random = load(entry, dt=0.01, contact="compliant"), mujoco.MjData(model), np.random.default_rng(3)
         for _ in range(100):
             q, v = np.array(model.qpos0), random.normal(size=model.nv)
             mujoco.mj_integratePos(model, q, 0.1 * random.normal(size=model.nv), 1.0)
             data.qpos[:], data.qvel[:] = q, v
             mujoco.mj_forward(model, data)
-            found = engine.step(State(*(torch.from_numpy(one)[None] for one in (q, v)))).v[0].numpy()
-            np.testing.assert_allclose((found - v) / 0.01, data.qacc, rtol=0, atol=1e-10 * np.abs(data.qacc).max())
+            result = engine.step(State(*(torch.from_numpy(entry)[None] for entry in (q, v)))).v[0].numpy()
+            np.testing.assert_allclose((result - v) / 0.01, data.qacc, rtol=0, atol=1e-10 * np.abs(data.qacc).max())
     with pytest.raises(UnsupportedError, match="impratio"):
         load(file.replace('jacobian="dense"', 'impratio="10"'), contact="compliant")
     load(file.replace('jacobian="dense"', 'impratio="10"'), contact="compliant", ignore=("contact",))

@@ -243,9 +243,9 @@ def test_gradients_of_a_rollout_are_those_of_its_steps():
             state = engine.rollout(state, 30).final
         return state.q, torch.autograd.grad(state.q.sum() + state.v.sum(), (q, v))
 
-    (one, gradients), (other, others) = end(False), end(True)
-    torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
-    for a, b in zip(gradients, others, strict=True):
+    (single, gradients), (reference, rest) = end(False), end(True)
+    torch.testing.assert_close(single, reference, rtol=1e-12, atol=1e-12)
+    for a, b in zip(gradients, rest, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
 
 
@@ -282,10 +282,10 @@ def test_linearisation_and_batches():
         numeric.append(torch.cat([engine.difference(ends[1].q, ends[0].q), ends[0].v - ends[1].v], 1) / 2e-6)
     torch.testing.assert_close(matrix[0], torch.cat(numeric).T, rtol=1e-5, atol=1e-6)
     friction = torch.tensor([[0.1, 0.1], [0.9, 0.9]], dtype=DOUBLE)
-    both = engine.rollout(state.repeat(2), 30, properties={"friction": friction})
+    pair = engine.rollout(state.repeat(2), 30, properties={"friction": friction})
     for k in range(2):
         alone = engine.rollout(state, 30, properties={"friction": friction[k]})
-        assert torch.equal(both.q[k], alone.q[0])
+        assert torch.equal(pair.q[k], alone.q[0])
 
 
 @pytest.mark.slow

@@ -37,9 +37,9 @@ APART = 1.0  # m, of slots without a point
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
-def forms(
+def shape_forms(
     kind: wp.array(dtype=wp.int32), bound: wp.array(dtype=wp.float64), first_corner: wp.array(dtype=wp.int32), first_face: wp.array(dtype=wp.int32),
-    corner: wp.array(dtype=vec3), neighbour_start: wp.array(dtype=wp.int32), neighbour: wp.array(dtype=wp.int32), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
+    corner: wp.array(dtype=vec3), neighbor_start: wp.array(dtype=wp.int32), neighbor: wp.array(dtype=wp.int32), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
     shape: wp.array2d(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
     slot: wp.array(dtype=wp.int32), bar: wp.array2d(dtype=vec3), form: wp.array2d(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
     points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), radius: wp.array2d(dtype=wp.float64),
@@ -71,8 +71,8 @@ def forms(
     )
     hulls = Hulls()
     hulls.corner = corner
-    hulls.neighbor_start = neighbour_start
-    hulls.neighbor = neighbour
+    hulls.neighbor_start = neighbor_start
+    hulls.neighbor = neighbor
     near = convex(a, b, hulls, normals)
     if slot[i] > 0:
         numbers = flat_corners(
@@ -91,47 +91,47 @@ def forms(
     points[i, 6] = near.second_rim
     radius[i, 0] = near.first_radius
     radius[i, 1] = near.second_radius
-    both = cores_backward(near, bar[i, 0], bar[i, 1])
+    pair = cores_backward(near, bar[i, 0], bar[i, 1])
     for part in range(2):
         if part == 1:
-            both = gap_pull(near, wp.float64(1.0))
-        pulls[i, 8 * part + 0] = both.first
-        pulls[i, 8 * part + 1] = both.first_rotation
-        pulls[i, 8 * part + 2] = both.first_tilt
-        pulls[i, 8 * part + 3] = both.first_axis_normal
-        pulls[i, 8 * part + 4] = both.second
-        pulls[i, 8 * part + 5] = both.second_rotation
-        pulls[i, 8 * part + 6] = both.second_tilt
-        pulls[i, 8 * part + 7] = both.second_axis_normal
+            pair = gap_pull(near, wp.float64(1.0))
+        pulls[i, 8 * part + 0] = pair.first
+        pulls[i, 8 * part + 1] = pair.first_rotation
+        pulls[i, 8 * part + 2] = pair.first_tilt
+        pulls[i, 8 * part + 3] = pair.first_axis_normal
+        pulls[i, 8 * part + 4] = pair.second
+        pulls[i, 8 * part + 5] = pair.second_rotation
+        pulls[i, 8 * part + 6] = pair.second_tilt
+        pulls[i, 8 * part + 7] = pair.second_axis_normal
 
 
 class Found:
     """What the kernel tells of pairs (shapes by number), one row each; the shapes may be given as their table."""
 
     def __init__(self, shapes, pairs, turn, origin, size, slot=0, bar=None):
-        count, made = len(pairs), shapes if isinstance(shapes, dict) else polytope_arrays(shapes)
+        count, result = len(pairs), shapes if isinstance(shapes, dict) else polytope_arrays(shapes)
         entry = {(3, 3): mat33, (3,): vec3}
 
         def given(value, dtype):
             return wp.array(np.ascontiguousarray(value), dtype=dtype, device="cpu")
 
         tables = [
-            given(made["shapes.kind"], wp.int32), given(made["shapes.bounding_radius"], wp.float64), given(made["shapes.first_corner"], wp.int32),
-            given(made["shapes.first_face"], wp.int32), given(made["hulls.corner"], vec3),
-            given(made["hulls.neighbor_start"], wp.int32), given(made["hulls.neighbor"], wp.int32), given(made["hulls.face_normal"], vec3),
-            given(made["hulls.loop_start"], wp.int32), given(made["hulls.loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
+            given(result["shapes.kind"], wp.int32), given(result["shapes.bounding_radius"], wp.float64), given(result["shapes.first_corner"], wp.int32),
+            given(result["shapes.first_face"], wp.int32), given(result["hulls.corner"], vec3),
+            given(result["hulls.neighbor_start"], wp.int32), given(result["hulls.neighbor"], wp.int32), given(result["hulls.face_normal"], vec3),
+            given(result["hulls.loop_start"], wp.int32), given(result["hulls.loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
         ]  # fmt: skip
         bar = np.zeros((count, 2, 3)) if bar is None else bar
-        places = [given(each, entry[each.shape[2:]]) for each in (turn, origin, size)]
-        places += [given(np.broadcast_to(np.int32(slot), count), wp.int32), given(bar, vec3)]
+        positions = [given(item, entry[item.shape[2:]]) for item in (turn, origin, size)]
+        positions += [given(np.broadcast_to(np.int32(slot), count), wp.int32), given(bar, vec3)]
         out = [
             wp.zeros((count, 2), dtype=wp.int32, device="cpu"), wp.zeros(count, dtype=wp.float64, device="cpu"),
             *(wp.zeros((count, rows), dtype=vec3, device="cpu") for rows in (7, 16)), wp.zeros((count, 2), dtype=wp.float64, device="cpu"),
         ]  # fmt: skip
-        wp.launch(forms, dim=count, inputs=[*tables, *places, *out], device="cpu")
-        self.form, self.gap, points, self.pulls, self.radius = [each.numpy() for each in out]
+        wp.launch(shape_forms, dim=count, inputs=[*tables, *positions, *out], device="cpu")
+        self.form, self.gap, points, self.pulls, self.radius = [item.numpy() for item in out]
         self.first, self.second, self.normal, *_ = np.moveaxis(points, 1, 0)
-        self.share, self.rim = points[:, 3:5], points[:, 5:7]
+        self.fraction, self.rim = points[:, 3:5], points[:, 5:7]
 
 
 def random_hull(rng, corners=9):
@@ -151,7 +151,7 @@ def random_shape(kind, rng):
     }[kind]()
 
 
-def reach(shape, turn, origin, normals):
+def offset(shape, turn, origin, normals):
     """How far a shape reaches along normals, (count,); it shares nothing with the kernels."""
     local, offset = normals @ turn, normals @ origin
     match shape:
@@ -173,23 +173,23 @@ def reach(shape, turn, origin, normals):
             return offset + (local @ np.array(shape.vertices).T).max(-1)
 
 
-def apart(one, other, turn, origin, normals):
-    return -reach(one, turn[0], origin[0], -normals) - reach(other, turn[1], origin[1], normals)
+def separation(first_shape, second_shape, turn, origin, normals):
+    return -offset(first_shape, turn[0], origin[0], -normals) - offset(second_shape, turn[1], origin[1], normals)
 
 
-def farthest_apart(one, other, turn, origin, rng, spread=4000):
+def farthest_apart(first_shape, second_shape, turn, origin, rng, spread=4000):
     """The largest distance along any normal: the best of many random ones, then steps along and across that shrink."""
     normals = rng.normal(size=(spread, 3))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    values = apart(one, other, turn, origin, normals)
+    values = separation(first_shape, second_shape, turn, origin, normals)
     best = normals[values.argmax()]
     for _ in range(3):
-        found = minimize(
-            lambda x, n=best: -apart(one, other, turn, origin, (n + x) / np.linalg.norm(n + x)), np.zeros(3),
+        result = minimize(
+            lambda x, n=best: -separation(first_shape, second_shape, turn, origin, (n + x) / np.linalg.norm(n + x)), np.zeros(3),
             method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-14, "maxiter": 2000},
         )  # fmt: skip
-        best = (best + found.x) / np.linalg.norm(best + found.x)
-    return float(apart(one, other, turn, origin, best))
+        best = (best + result.x) / np.linalg.norm(best + result.x)
+    return float(separation(first_shape, second_shape, turn, origin, best))
 
 
 KINDS = [
@@ -199,12 +199,12 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), KINDS)
-def test_gaps_are_those_of_an_independent_search(one, other):
+@pytest.mark.parametrize(("first_shape", "second_shape"), KINDS)
+def test_gaps_are_those_of_an_independent_search(first_shape, second_shape):
     """Far apart, near, touching and overlapping; along the normal both shapes end where it is said."""
     rng, all_shapes, pairs, turns, origins, best = np.random.default_rng(1), [], [], [], [], []
     for k in range(16):
-        shapes = random_shape(one, rng), random_shape(other, rng)
+        shapes = random_shape(first_shape, rng), random_shape(second_shape, rng)
         turn, origin = (
             Rotation.random(2, rng).as_matrix(),
             np.array([rng.normal(size=3) * (0.1 + 0.03 * k), np.zeros(3)]),
@@ -216,41 +216,41 @@ def test_gaps_are_those_of_an_independent_search(one, other):
         best.append(farthest_apart(*shapes, turn, origin, rng))
     sizes = np.array([[all_shapes[j].sizes for j in pair] for pair in pairs])
     turns, origins, best = np.array(turns), np.array(origins), np.array(best)
-    found = Found(all_shapes, pairs, turns, origins, sizes)
+    result = Found(all_shapes, pairs, turns, origins, sizes)
     near = best < 0.1  # beyond, balls about the shapes may be compared, which are nearer
-    assert (found.gap[~near] <= best[~near] + 1e-6).all()
+    assert (result.gap[~near] <= best[~near] + 1e-6).all()
     assert near.sum() > 5
     for k in np.flatnonzero(near):
         shapes = [all_shapes[j] for j in pairs[k]]
-        told = apart(*shapes, turns[k], origins[k], found.normal[k][None])[0]
-        assert found.gap[k] == pytest.approx(told, abs=1e-9)
+        record = separation(*shapes, turns[k], origins[k], result.normal[k][None])[0]
+        assert result.gap[k] == pytest.approx(record, abs=1e-9)
         ends = (
-            found.first[k] - found.radius[k, 0] * found.normal[k],
-            found.second[k] + found.radius[k, 1] * found.normal[k],
+            result.first[k] - result.radius[k, 0] * result.normal[k],
+            result.second[k] + result.radius[k, 1] * result.normal[k],
         )
-        assert -reach(shapes[0], turns[k][0], origins[k][0], -found.normal[k]) == pytest.approx(
-            ends[0] @ found.normal[k], abs=1e-9
+        assert -offset(shapes[0], turns[k][0], origins[k][0], -result.normal[k]) == pytest.approx(
+            ends[0] @ result.normal[k], abs=1e-9
         )
-        assert reach(shapes[1], turns[k][1], origins[k][1], found.normal[k]) == pytest.approx(
-            ends[1] @ found.normal[k], abs=1e-9
+        assert offset(shapes[1], turns[k][1], origins[k][1], result.normal[k]) == pytest.approx(
+            ends[1] @ result.normal[k], abs=1e-9
         )
-        np.testing.assert_allclose(ends[0] - ends[1], found.gap[k] * found.normal[k], atol=1e-9)
+        np.testing.assert_allclose(ends[0] - ends[1], result.gap[k] * result.normal[k], atol=1e-9)
         if best[k] > 0:
-            assert found.gap[k] == pytest.approx(best[k], abs=1e-6)
-            assert found.gap[k] >= best[k] - 1e-9
+            assert result.gap[k] == pytest.approx(best[k], abs=1e-6)
+            assert result.gap[k] >= best[k] - 1e-9
         else:  # a way out that no other is shorter than by much
-            assert found.gap[k] >= 1.6 * best[k] - 1e-3
+            assert result.gap[k] >= 1.6 * best[k] - 1e-3
 
 
 def test_boxes_overlap_where_linear_programming_finds_a_point_in_both():
     rng = np.random.default_rng(2)
     counts = [0, 0]
     for _ in range(600):
-        one, other = random_shape("box", rng), random_shape("box", rng)
+        single, reference = random_shape("box", rng), random_shape("box", rng)
         turn, origin = Rotation.random(2, rng).as_matrix(), np.array([rng.normal(size=3) * 0.3, [0, 0, 0]])
-        size = np.array([one.sizes, other.sizes])
-        gap = Found([one, other], [(0, 1)], turn[None], origin[None], size[None]).gap[0]
-        halves = [np.array(shape.sizes) / 2 for shape in (one, other)]
+        size = np.array([single.sizes, reference.sizes])
+        gap = Found([single, reference], [(0, 1)], turn[None], origin[None], size[None]).gap[0]
+        halves = [np.array(shape.sizes) / 2 for shape in (single, reference)]
         matrix = np.concatenate([np.concatenate([t.T, -t.T]) for t in turn])
         limits = np.concatenate(
             [np.concatenate([h + t.T @ o, h - t.T @ o]) for h, t, o in zip(halves, turn, origin, strict=True)]
@@ -266,26 +266,26 @@ def test_boxes_overlap_where_linear_programming_finds_a_point_in_both():
 FORMS = {4: "lines", 6: "points", 7: "line and point", 8: "point and face"}
 
 
-@pytest.mark.parametrize(("one", "other"), KINDS)
-def test_points_and_normals_move_as_their_adjoints_say(one, other):
+@pytest.mark.parametrize(("first_shape", "second_shape"), KINDS)
+def test_points_and_normals_move_as_their_adjoints_say(first_shape, second_shape):
     """Shifts and turns of both shapes, and their sizes, against central differences; every form that the pair has."""
-    rng, h, count, seen = np.random.default_rng(2), 1e-6, 80, set()
-    shapes = [random_shape(kind, rng) for _ in range(count) for kind in (one, other)]
+    rng, h, count, observed = np.random.default_rng(2), 1e-6, 80, set()
+    shapes = [random_shape(kind, rng) for _ in range(count) for kind in (first_shape, second_shape)]
     pairs = [(2 * k, 2 * k + 1) for k in range(count)]
     turn = Rotation.random(2 * count, rng).as_matrix().reshape(count, 2, 3, 3)
     origin = np.zeros((count, 2, 3))
     direction = rng.normal(size=(count, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    size = np.array([each.sizes for each in shapes]).reshape(count, 2, 3)
-    if one == "cylinder" or other == "cylinder":  # edges across the side of a cylinder are seldom
+    size = np.array([shape.sizes for shape in shapes]).reshape(count, 2, 3)
+    if first_shape == "cylinder" or second_shape == "cylinder":  # edges across the side of a cylinder are seldom
         turn[::2, 0] = np.linalg.qr(turn[::2, 0] * [1, 1, 0.3])[0]
     low, high, shapes = np.zeros(count), np.full(count, 3.0), polytope_arrays(shapes)
-    wanted = rng.choice([-2e-3, 0.03], count)  # what the shapes are apart
+    target = rng.choice([-2e-3, 0.03], count)  # what the shapes are apart
     for _ in range(40):
-        middle = (low + high) / 2
-        origin[:, 0] = middle[:, None] * direction
-        below = Found(shapes, pairs, turn, origin, size).gap < wanted
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        midpoint = (low + high) / 2
+        origin[:, 0] = midpoint[:, None] * direction
+        below = Found(shapes, pairs, turn, origin, size).gap < target
+        low, high = np.where(below, midpoint, low), np.where(below, high, midpoint)
     bar = rng.normal(size=(count, 2, 3))
     base = Found(shapes, pairs, turn, origin, size, bar=bar)
     shift, twist = rng.normal(size=(2, count, 2, 3))
@@ -303,29 +303,29 @@ def test_points_and_normals_move_as_their_adjoints_say(one, other):
     rate_gap = (up.gap - down.gap) / (2 * h)
     assert smooth.sum() > 0.7 * count
     for part in range(2):
-        told = np.zeros(count)
+        record = np.zeros(count)
         for side, at in ((0, base.first), (1, base.second)):
             pull, turn_bar, tilt, upright = np.moveaxis(
                 base.pulls[:, 8 * part + 4 * side : 8 * part + 4 * side + 4], 1, 0
             )
             own, carried = turn[:, side], at - origin[:, side]
-            told += (pull * (shift[:, side] + np.cross(twist[:, side], carried))).sum(1) + (
+            record += (pull * (shift[:, side] + np.cross(twist[:, side], carried))).sum(1) + (
                 turn_bar * twist[:, side]
             ).sum(1)
-            local, across, standing = (np.einsum("kji,kj->ki", own, each) for each in (pull, tilt, upright))
-            told += (base.share[:, side] * local * grow[:, side]).sum(1) + (base.rim[:, side] * pull).sum(1) * grow[
-                :, side, 0
-            ]
+            local, across, standing = (np.einsum("kji,kj->ki", own, entry) for entry in (pull, tilt, upright))
+            record += (base.fraction[:, side] * local * grow[:, side]).sum(1) + (base.rim[:, side] * pull).sum(
+                1
+            ) * grow[:, side, 0]
             with np.errstate(divide="ignore", invalid="ignore"):
-                told -= np.nan_to_num(across * standing / size[:, side] * grow[:, side]).sum(1)
+                record -= np.nan_to_num(across * standing / size[:, side] * grow[:, side]).sum(1)
             if part == 1:
-                told -= np.where(base.radius[:, side] > 0, grow[:, side, 0], 0)
+                record -= np.where(base.radius[:, side] > 0, grow[:, side, 0], 0)
         exact = (rate[0] * bar[:, 0]).sum(1) + (rate[1] * bar[:, 1]).sum(1) if part == 0 else rate_gap
-        scale = 1 + np.abs(told) + np.abs(base.pulls).sum((1, 2))
-        assert (np.where(smooth, np.abs(told - exact) / scale, 0) < 2e-6).all()
+        scale = 1 + np.abs(record) + np.abs(base.pulls).sum((1, 2))
+        assert (np.where(smooth, np.abs(record - exact) / scale, 0) < 2e-6).all()
     for form, turned in base.form[smooth]:
-        seen.add((FORMS[int(form)], bool(turned)))
-    assert len(seen) >= 3
+        observed.add((FORMS[int(form)], bool(turned)))
+    assert len(observed) >= 3
 
 
 def box_hull(size):
@@ -342,12 +342,12 @@ STILL = (0.0, 0.0, 0.0)
 )
 def test_flat_sides_touch_where_they_have_corners_in_common(upper, lower, tilt):
     """A square turned by 0.3 on a larger one that it overhangs: its corners within, and crossings of the borders."""
-    made = {"hull": box_hull, "box": Box, "cylinder": lambda size: Cylinder(size[0] / 2, size[2])}
-    shapes = made[upper]((0.4, 0.4, 0.2)), made[lower]((1.0, 1.0, 0.2))
+    result = {"hull": box_hull, "box": Box, "cylinder": lambda size: Cylinder(size[0] / 2, size[2])}
+    shapes = result[upper]((0.4, 0.4, 0.2)), result[lower]((1.0, 1.0, 0.2))
     turn = np.array([Rotation.from_euler("zx", [0.3, tilt]).as_matrix(), np.eye(3)])
     origin = np.array([[0.45, 0.1, 0.2 + 0.2 * tilt], STILL])
-    size = np.array([each.sizes for each in shapes])
-    found = Found(
+    size = np.array([shape.sizes for shape in shapes])
+    results = Found(
         shapes,
         [(0, 1)] * 5,
         np.tile(turn, (5, 1, 1, 1)),
@@ -355,13 +355,13 @@ def test_flat_sides_touch_where_they_have_corners_in_common(upper, lower, tilt):
         np.tile(size, (5, 1, 1)),
         np.arange(5),
     )
-    there = found.gap < 0.5 * APART
-    place = found.first - (found.radius[:, :1] + found.gap[:, None]) * found.normal
+    there = results.gap < 0.5 * APART
+    place = results.first - (results.radius[:, :1] + results.gap[:, None]) * results.normal
     place = place[there]
     assert len(place) >= 4
     assert (np.abs(place[:, 0]) < 0.5 + 1e-9).all()
     np.testing.assert_allclose(place[:, 2], 0.1, atol=1e-9 + 0.1 * tilt)
-    np.testing.assert_allclose(found.normal[there], np.tile([0, 0, 1.0], (len(place), 1)), atol=1e-9 + 1.5 * tilt)
+    np.testing.assert_allclose(results.normal[there], np.tile([0, 0, 1.0], (len(place), 1)), atol=1e-9 + 1.5 * tilt)
     # They hold the middle of what is common to both sides.
     hull = ConvexHull(place[:, :2])
     assert hull.volume > (0.06 if upper == "cylinder" else 0.1)
@@ -391,10 +391,10 @@ def test_hulls_of_boxes_move_as_boxes():
     """Collisions of two boxes, of one with the hull of the other's corners, and of both hulls."""
     sizes = (0.3, 0.4, 0.25), (0.35, 0.2, 0.3)
     engines = [
-        world([free("a", one), free("b", other, 1.5)], friction=0.4, restitution=0.5)
-        for one, other in [(Box(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), box_hull(sizes[1]))]
+        world([free("a", entry), free("b", entry, 1.5)], friction=0.4, restitution=0.5)
+        for entry, entry in [(Box(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), box_hull(sizes[1]))]
     ]  # fmt: skip
-    rng, struck = np.random.default_rng(4), 0
+    rng, hit_body = np.random.default_rng(4), 0
     for _ in range(8):
         turns, aside, spin = (
             Rotation.random(2, rng).as_quat()[:, [3, 0, 1, 2]],
@@ -406,8 +406,8 @@ def test_hulls_of_boxes_move_as_boxes():
         assert all(bool(end.status.converged) for end in ends)
         for end in ends[1:]:
             torch.testing.assert_close(end.q, ends[0].q, rtol=0, atol=1e-12)
-        struck += int(float((ends[0].v[0, -1] - ends[0].v[0, 0]).abs().max()) > 0.1)
-    assert struck == 8
+        hit_body += int(float((ends[0].v[0, -1] - ends[0].v[0, 0]).abs().max()) > 0.1)
+    assert hit_body == 8
 
 
 @pytest.mark.parametrize("turned", [0.0, 0.4])
@@ -424,35 +424,35 @@ def test_an_edge_strikes_an_edge(turned, dt):
     )  # fmt: skip
     # Edges along x and, but for what it is turned by, along y, where the boxes' middles are aside of the crossing.
     turns = [Rotation.from_euler("x", math.pi / 4), Rotation.from_euler("yz", [math.pi / 4, turned])]
-    places, apart, speed = np.array([[0.05, 0.0, 0.0], [0.0, 0.12, 0.0]]), 0.06, 1.5
+    positions, separation, speed = np.array([[0.05, 0.0, 0.0], [0.0, 0.12, 0.0]]), 0.06, 1.5
     arms = [np.array([0.0, 0.0, -0.15 * math.sqrt(2)]), np.array([0.0, 0.0, 0.1 * math.sqrt(2)])]
-    places[0, 2], places[1, 2] = apart - arms[0][2], -arms[1][2]
+    positions[0, 2], positions[1, 2] = separation - arms[0][2], -arms[1][2]
     # The crossing, seen from above: y = 0 on the first edge; on the second along its direction from its middle.
     along = turns[1].apply([0.0, 1.0, 0.0])
-    crossing = places[1] + arms[1] - along * (places[1, 1] / along[1])
-    normal, struck, seconds = np.array([0.0, 0.0, 1.0]), apart / speed, 0.06
-    lever = [crossing - places[1], np.array([*crossing[:2], apart]) - places[0]]
-    shares = 0.0
+    crossing = positions[1] + arms[1] - along * (positions[1, 1] / along[1])
+    normal, hit_body, seconds = np.array([0.0, 0.0, 1.0]), separation / speed, 0.06
+    lever = [crossing - positions[1], np.array([*crossing[:2], separation]) - positions[0]]
+    fractions = 0.0
     for arm, mass, turn in zip((lever[1], lever[0]), masses, turns, strict=True):
         moment = turn.inv().apply(np.cross(arm, normal))
-        shares += 1 / mass + moment @ (moment / inertia)
-    impulse = 1.6 * speed / shares
+        fractions += 1 / mass + moment @ (moment / inertia)
+    impulse = 1.6 * speed / fractions
     path = engine.rollout(
         state(*(
             (place, (0, 0, -speed if k == 0 else 0), STILL, turn.as_quat()[[3, 0, 1, 2]])
-            for k, (place, turn) in enumerate(zip(places, turns, strict=True))
+            for k, (place, turn) in enumerate(zip(positions, turns, strict=True))
         )),
         round(seconds / dt),
     )  # fmt: skip
     assert bool(path.status.converged)
-    left = seconds - struck
+    left = seconds - hit_body
     for k, (arm, sign) in enumerate(((lever[1], 1.0), (lever[0], -1.0))):
         velocity = np.array([0, 0, (-speed if k == 0 else 0.0) + sign * impulse / masses[k]])
-        at_impact = places[k] + (np.array([0, 0, -apart]) if k == 0 else 0)
+        at_impact = positions[k] + (np.array([0, 0, -separation]) if k == 0 else 0)
         np.testing.assert_allclose(path.q[0, -1, 7 * k : 7 * k + 3], at_impact + left * velocity, rtol=0, atol=1e-9)
         np.testing.assert_allclose(path.v[0, -1, 6 * k : 6 * k + 3], velocity, rtol=0, atol=1e-9)
         spun = turns[k].inv().apply(np.cross(arm, sign * impulse * normal)) / inertia
-        soon = path.v[0, math.ceil(struck / dt), 6 * k + 3 : 6 * k + 6].numpy()
+        soon = path.v[0, math.ceil(hit_body / dt), 6 * k + 3 : 6 * k + 6].numpy()
         # The spin turns on by itself from there; until the end of the step by no more than Euler's equations say.
         rate = np.cross(inertia * spun, spun) / inertia
         np.testing.assert_allclose(soon, spun, rtol=0, atol=1e-9 + 2 * dt * np.abs(rate).max())
@@ -467,7 +467,7 @@ def test_what_stands_on_flat_sides_stays():
         Cylinder(0.2, 0.2),
         Cylinder(0.2, 0.2),
     ]
-    places = [(0, 0, 0.1), (0, 0, 0.35), (0, 0, 0.55), (1.0, 0, 0.1), (1.0, 0, 0.3)]
+    positions = [(0, 0, 0.1), (0, 0, 0.35), (0, 0, 0.55), (1.0, 0, 0.1), (1.0, 0, 0.3)]
     floor = Placed(
         Box((4.0, 4.0, 1.0)), pose=tuple(map(tuple, (np.eye(4) + np.outer([0, 0, -0.5, 0], [0, 0, 0, 1])).tolist()))
     )
@@ -477,7 +477,7 @@ def test_what_stands_on_flat_sides_stays():
         gravity=(0, 0, -10),
         friction=0.5,
     )
-    start = state(*((place, STILL, STILL, STRAIGHT) for place in places))
+    start = state(*((place, STILL, STILL, STRAIGHT) for place in positions))
     path = engine.rollout(start, 200)
     assert bool(path.status.converged)
     assert float((path.q[0, -1] - start.q[0]).abs().max()) < 1e-6

@@ -58,8 +58,8 @@ def test_a_bounce_is_that_of_the_grid(law, dt):
         else:
             speed -= GRAVITY * dt
         height += dt * speed
-    relaxed = 0.0 if isinstance(law, Complementarity) else 2 * law.smoothing / (2 * MASS * 4.0)
-    assert path.q[0, -1, 2].item() - 0.1 == pytest.approx(height, abs=1e-12 + relaxed)
+    relaxed_contact = 0.0 if isinstance(law, Complementarity) else 2 * law.smoothing / (2 * MASS * 4.0)
+    assert path.q[0, -1, 2].item() - 0.1 == pytest.approx(height, abs=1e-12 + relaxed_contact)
     (gradient,) = torch.autograd.grad(path.q[0, -1, 2], q)
     assert float(gradient[0, 2]) == pytest.approx(1.0, abs=1e-12)
 
@@ -97,7 +97,7 @@ def test_friction_of_what_slides(law):
     assert float(end.v[0, 0]) - speed == pytest.approx(-lost, rel=1e-9 + lacking)
 
 
-def relaxed(smoothing):
+def relaxed_contact(smoothing):
     """The solver of relaxed contact, as `solved` takes it."""
 
     def solver(kernels):
@@ -105,10 +105,10 @@ def relaxed(smoothing):
         Law, solve, number = module.Law, module.solve, wp.constant(wp.float64(smoothing))
 
         @wp.func
-        def with_smoothing(memory: kernels.ContactWorkspaceStruct, world: int, count: int):
+        def with_smoothing(workspace: kernels.ContactWorkspaceStruct, world: int, count: int):
             law = Law()
             law.smoothing = number
-            return solve(law, memory, world, count)
+            return solve(law, workspace, world, count)
 
         return with_smoothing
 
@@ -121,8 +121,8 @@ def test_relaxed_impulses_are_on_the_central_path(smoothing):
 
     With fewer freedoms contacts may hold each other without room between, and there is no such path.
     """
-    problems = [each for each in problems_of(2000, seed=1) if np.linalg.matrix_rank(each[0]) >= 6]
-    impulses, residuals = solved(problems, solver=relaxed(smoothing))
+    problems = [entry for entry in problems_of(2000, seed=1) if np.linalg.matrix_rank(entry[0]) >= 6]
+    impulses, residuals = solved(problems, solver=relaxed_contact(smoothing))
     named, worst = ~(residuals < 1e-9), 0.0
     for k in np.flatnonzero(~named):
         (matrix, bias, friction), impulse = problems[k], impulses[k]
@@ -134,7 +134,7 @@ def test_relaxed_impulses_are_on_the_central_path(smoothing):
                 bound = mu * push[0]
                 psi = (smoothing - push[1:] @ slip[1:]) / bound
                 off[1:] = np.abs(push[1:] * psi + bound * slip[1:]) / (bound + psi / weight)
-            worst = max(worst, *(each / size for each in off))
+            worst = max(worst, *(entry / size for entry in off))
     print(f"smoothing {smoothing}: of {len(problems)} {named.sum()} are named, worst of the others {worst:.1e}")
     assert worst < 1e-8
     assert named.mean() < 0.01
@@ -178,11 +178,11 @@ def test_gradients_of_every_input_and_property(law):
     values = {"q": q, "v": v, "u": 0.3 * torch.randn(1, steps, engine.nu, generator=rng, dtype=DOUBLE)}
     values |= {name: getattr(own, name).clone() for name in LEAVES}
     weights = torch.randn(2, engine.nq, generator=rng, dtype=DOUBLE)
-    deepest = []
+    max_penetration = []
 
     def loss(given):
         path = engine.rollout(State(given["q"], given["v"]), steps, given["u"], {name: given[name] for name in LEAVES})
-        deepest.append(float(path.status.penetration.min()))
+        max_penetration.append(float(path.status.penetration.min()))
         return (path.q @ weights[0] + path.v @ weights[1, : engine.nv]).mean(1)
 
     def direction(name, value):
@@ -194,7 +194,7 @@ def test_gradients_of_every_input_and_property(law):
         return (along + along.mT) * 0.001 if name == "inertia" else along
 
     assert compare(loss, values, direction) >= 13  # of 15
-    assert min(deepest) > 1e-3
+    assert min(max_penetration) > 1e-3
 
 
 def test_bad_numbers_and_names_are_refused():

@@ -54,11 +54,11 @@ def swimmer(batch, seed=0):
 
 def test_drag_is_that_of_mujoco():
     engine = articulated.load(SWIMMER, ignore=("contact",))
-    state, wanted = swimmer(8)
-    found = engine.acceleration(state)
-    assert torch.allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    state, target = swimmer(8)
+    result = engine.acceleration(state)
+    assert torch.allclose(result, target, rtol=1e-9, atol=1e-9)
     # Forward and inverse dynamics agree.
-    assert float(engine.inverse_dynamics(state, found).abs().max()) < 1e-8
+    assert float(engine.inverse_dynamics(state, result).abs().max()) < 1e-8
 
 
 @pytest.mark.parametrize("contact", ["contact", None])
@@ -75,10 +75,10 @@ def test_gradients_of_drag(contact):
         return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
     def along(name, value):
-        found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+        result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
         if name == "inertia":
             return 1e-3 * torch.eye(3, dtype=DOUBLE).expand(value.shape)
-        return found * value if name in ("fluid", "drag_size", "mass") else found
+        return result * value if name in ("fluid", "drag_size", "mass") else result
 
     assert compare(loss, values, along) == 9
 
@@ -138,8 +138,8 @@ def test_a_motion_with_activations_converges_to_that_of_mujoco():
 
 def test_gradients_through_activations():
     """To states and controls, of an actuator whose limited force is a row, beside one without."""
-    both = LATE.replace('name="i"', 'name="i" forcerange="-2 2"') + '<position name="p" joint="x" kp="3"/>'
-    engine = articulated.load(ACTUATED.format(dt=0.01, actuators=both), 0.01)
+    pair = LATE.replace('name="i"', 'name="i" forcerange="-2 2"') + '<position name="p" joint="x" kp="3"/>'
+    engine = articulated.load(ACTUATED.format(dt=0.01, actuators=pair), 0.01)
     assert engine.properties.transmission_rest_position.shape == (1,)
     rng = torch.Generator().manual_seed(0)
     values = {
@@ -192,12 +192,12 @@ def test_gradients_of_a_string():
         return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
     def along(name, value):
-        found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+        result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
         if name == "shape_pose":
-            moved = torch.zeros_like(found)
-            moved[..., :3, 3] = found[..., :3, 3]
+            moved = torch.zeros_like(result)
+            moved[..., :3, 3] = result[..., :3, 3]
             return moved
-        return found
+        return result
 
     assert compare(loss, values, along) == 3
 

@@ -117,8 +117,8 @@ def test_a_rollout_is_its_steps_in_a_chain(integrator):
     steps, step_gradients = gradients(chained)
     torch.testing.assert_close(whole.q, steps.q, rtol=1e-13, atol=1e-13)
     torch.testing.assert_close(whole.v, steps.v, rtol=1e-13, atol=1e-13)
-    for one, other in zip(whole_gradients, step_gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
+    for entry, entry in zip(whole_gradients, step_gradients, strict=True):
+        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-10)
 
 
 def test_linearize_against_finite_differences():
@@ -177,9 +177,9 @@ def test_functional_transforms():
     mapped = torch.func.vmap(final, in_dims=(0, None))(rows, mass)
     torch.testing.assert_close(mapped, torch.stack([final(row, mass) for row in rows]))
     expected = torch.autograd.functional.jacobian(final, (state.v, mass))
-    found = torch.func.jacrev(final, argnums=(0, 1))(state.v, mass)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    result = torch.func.jacrev(final, argnums=(0, 1))(state.v, mass)
+    for entry, entry in zip(result, expected, strict=True):
+        torch.testing.assert_close(entry, entry)
     per_row = torch.func.vmap(torch.func.grad(lambda v: final(v, mass).sum()))(rows)
     torch.testing.assert_close(per_row[1], torch.autograd.functional.jacobian(lambda v: final(v, mass).sum(), state.v))
 

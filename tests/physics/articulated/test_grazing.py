@@ -29,18 +29,18 @@ def test_a_ball_that_passes_another(depth, named, ahead, passes):
     status = engine.rollout(State(q, v), 100).status
     assert status is not None
     assert status.converged.all()
-    # At 1 m/s it is beside the other after as many seconds as it starts metres away.
+    # At 1 m/s it is beside the other after as many seconds as it starts meters away.
     assert status.first_grazing_step.tolist() == [passes if named else -1, -1]
 
 
-@pytest.mark.parametrize(("reach", "named"), [(2e-7, True), (-2e-7, True), (1e-4, False), (-1e-4, False)])
-def test_a_ball_thrown_up_to_a_ceiling(reach, named):
+@pytest.mark.parametrize(("offset", "named"), [(2e-7, True), (-2e-7, True), (1e-4, False), (-1e-4, False)])
+def test_a_ball_thrown_up_to_a_ceiling(offset, named):
     """It gets so much higher than the ceiling, at no speed."""
     ceiling = Placed(Plane(), pose=((1.0, 0, 0, 0), (0, -1, 0, 0), (0, 0, -1, 1.0), (0, 0, 0, 1)))
     engine = tree([ball("a")], dt=0.01, static_shapes=[ceiling], contact=ContactSettings(restitution=0.5))
     start = engine.initial_state(1, DOUBLE)
     v = start.v.clone()
-    v[0, 2] = math.sqrt(2 * 9.81 * (1.0 - R + reach))
+    v[0, 2] = math.sqrt(2 * 9.81 * (1.0 - R + offset))
     status = engine.rollout(State(start.q, v), 60).status
     assert status is not None
     assert status.converged.all()

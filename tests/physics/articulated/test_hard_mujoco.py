@@ -62,12 +62,12 @@ def difference(scene: str, h: float) -> tuple[float, bool]:
     model.geom_solref[:] = SOFT * h / FINER, OVERDAMPED
     model.geom_solimp[:] = 0.9999, 0.9999, 1e-6, 0.5, 2.0
     data = mujoco.MjData(model)
-    worst, struck = 0.0, False
+    worst, hit_body = 0.0, False
     for step in range(1, round(SECONDS / h) + 1):
         mujoco.mj_step(model, data, FINER)
         worst = max(worst, float(np.abs(path.q[0, step].numpy() - data.qpos).max()))
-        struck |= data.ncon > 0
-    return worst, struck
+        hit_body |= data.ncon > 0
+    return worst, hit_body
 
 
 def test_what_strikes_a_critically_damped_contact_in_mujoco_leaves_it_however_hard_it_is():
@@ -93,9 +93,9 @@ def test_what_strikes_a_critically_damped_contact_in_mujoco_leaves_it_however_ha
 
 @pytest.mark.parametrize("scene", [STICKING, SLIPPERY, TUMBLING], ids=["sticking", "slippery", "tumbling"])
 def test_motion_converges_to_that_of_hard_contact_in_mujoco(scene):
-    found = [difference(scene, h) for h in (4e-3, 2e-3, 1e-3, 5e-4)]
-    assert all(struck for _, struck in found)
-    errors = [error for error, _ in found]
+    results = [difference(scene, h) for h in (4e-3, 2e-3, 1e-3, 5e-4)]
+    assert all(entry for _, entry in results)
+    errors = [error for error, _ in results]
     # First order: an eighth of the step, an eighth of the difference; MuJoCo's own error falls alike.
     assert errors[0] < 0.06
     assert errors[0] / errors[3] > 4

@@ -13,7 +13,7 @@ def enumerated(problem):
     matrix, bias, friction = problem
     normals = np.arange(len(friction)) * 3
     a, b = matrix[np.ix_(normals, normals)], bias[normals]
-    found = []
+    results = []
     for choice in product((False, True), repeat=len(friction)):
         closed = np.flatnonzero(choice)
         push = np.zeros(len(friction))
@@ -22,8 +22,8 @@ def enumerated(problem):
         size = np.abs(b).max()
         stands = np.abs(after[closed]).max(initial=0.0) < 1e-9 * size and after.min() > -1e-9 * size
         if stands and (np.diag(a) * push).min() > -1e-9 * size:
-            found.append(after)
-    return found
+            results.append(after)
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +38,17 @@ def test_ten_thousand_impulses_obey_their_laws(sample):
 
 def test_without_friction_velocities_are_those_of_one_of_all_modes(sample):
     problems, impulses, _ = sample
-    apart = []
+    separation = []
     for problem, impulse in zip(problems, impulses, strict=True):
         if not problem[2].any():
             normals = np.arange(len(problem[2])) * 3
             after = (problem[0] @ impulse + problem[1])[normals]
             # Velocities after an impulse without friction are unique, whatever the impulses are.
-            nearest = min(np.abs(after - other).max() for other in enumerated(problem))
-            apart.append(nearest / np.abs(problem[1]).max())
-    print(f"of {len(apart)}: worst {max(apart):.1e}, above 1e-9: {(np.array(apart) > 1e-9).sum()}")
-    assert len(apart) == 2000
-    assert max(apart) < 1e-9
+            nearest = min(np.abs(after - entry).max() for entry in enumerated(problem))
+            separation.append(nearest / np.abs(problem[1]).max())
+    print(f"of {len(separation)}: worst {max(separation):.1e}, above 1e-9: {(np.array(separation) > 1e-9).sum()}")
+    assert len(separation) == 2000
+    assert max(separation) < 1e-9
 
 
 def test_no_impulse_adds_energy(sample):
@@ -70,8 +70,8 @@ def by_pivoting(matrix, bias):
     basis, entering, row = np.arange(n), 2 * n, int(bias.argmin())
     for _ in range(50 * n):
         table[row] /= table[row, entering]
-        others = np.arange(n) != row
-        table[others] -= np.outer(table[others, entering], table[row])
+        rest = np.arange(n) != row
+        table[rest] -= np.outer(table[rest, entering], table[row])
         leaving, basis[row] = basis[row], entering
         if leaving == 2 * n:
             z = np.zeros(2 * n + 1)
@@ -92,21 +92,21 @@ def in_polyhedral_cones(problem, faces):
     n = len(friction)
     angles = 2 * np.pi * np.arange(faces) / faces
     # From the amounts of the normal and of each edge's direction to the three numbers of a contact.
-    one = np.zeros((3, 1 + faces))
-    one[0, 0] = 1.0
-    one[1:, 1:] = np.cos(angles), np.sin(angles)
-    edges = np.kron(np.eye(n), one)
+    single = np.zeros((3, 1 + faces))
+    single[0, 0] = 1.0
+    single[1:, 1:] = np.cos(angles), np.sin(angles)
+    edges = np.kron(np.eye(n), single)
     speeds = np.zeros((n * (1 + faces), n))
-    shares = np.zeros((n, n * (1 + faces)))
+    fractions = np.zeros((n, n * (1 + faces)))
     for k in range(n):
         start = k * (1 + faces)
         speeds[start + 1 : start + 1 + faces, k] = 1.0
-        shares[k, start], shares[k, start + 1 : start + 1 + faces] = friction[k], -1.0
-    whole = np.block([[edges.T @ matrix @ edges, speeds], [shares, np.zeros((n, n))]])
+        fractions[k, start], fractions[k, start + 1 : start + 1 + faces] = friction[k], -1.0
+    whole = np.block([[edges.T @ matrix @ edges, speeds], [fractions, np.zeros((n, n))]])
     # Opposite edges tie, and so do rows that ask for nothing; a little on each keeps the pivots from going round.
-    ties = 1e-9 * np.random.default_rng(0).uniform(1, 2, len(whole))
-    found = by_pivoting(whole, np.concatenate([edges.T @ bias, np.zeros(n)]) + ties)
-    return None if found is None else matrix @ edges @ found[: len(edges.T)] + bias
+    equalities = 1e-9 * np.random.default_rng(0).uniform(1, 2, len(whole))
+    result = by_pivoting(whole, np.concatenate([edges.T @ bias, np.zeros(n)]) + equalities)
+    return None if result is None else matrix @ edges @ result[: len(edges.T)] + bias
 
 
 def test_the_cone_is_the_limit_of_finer_polyhedra():
@@ -121,21 +121,21 @@ def test_the_cone_is_the_limit_of_finer_polyhedra():
         problems.append((matrix, bias, 0.2 * friction))
     impulses, residuals = solved(problems)
     assert residuals.max() < 1e-9
-    apart = {}
+    separation = {}
     for faces in (16, 64):
-        found = [in_polyhedral_cones(problem, faces) for problem in problems]
-        assert sum(each is None for each in found) < 6  # where rounding misleads the pivots
-        apart[faces] = np.array(
+        results = [in_polyhedral_cones(problem, faces) for problem in problems]
+        assert sum(entry is None for entry in results) < 6  # where rounding misleads the pivots
+        separation[faces] = np.array(
             [
-                np.nan if other is None else np.abs(p[0] @ impulse + p[1] - other).max() / np.abs(p[1]).max()
-                for p, impulse, other in zip(problems, impulses, found, strict=True)
+                np.nan if entry is None else np.abs(p[0] @ impulse + p[1] - entry).max() / np.abs(p[1]).max()
+                for p, impulse, entry in zip(problems, impulses, results, strict=True)
             ]
         )
-    slides = apart[16] > 1e-9  # where all sticks or opens, the polyhedron is no different
-    print({faces: (np.nanmedian(each[slides]), np.nanmax(each)) for faces, each in apart.items()})
+    slides = separation[16] > 1e-9  # where all sticks or opens, the polyhedron is no different
+    print({faces: (np.nanmedian(entry[slides]), np.nanmax(entry)) for faces, entry in separation.items()})
     assert slides.sum() > 40
-    assert np.nanmax(apart[64]) < np.pi / 64
-    assert np.nanmedian(apart[16][slides]) > 3 * np.nanmedian(apart[64][slides])
+    assert np.nanmax(separation[64]) < np.pi / 64
+    assert np.nanmedian(separation[16][slides]) > 3 * np.nanmedian(separation[64][slides])
 
 
 def test_a_figure_that_friction_wedges():
@@ -155,7 +155,7 @@ def test_a_figure_that_friction_wedges():
         numbers = (3 * order[:, None] + np.arange(3)).ravel()
         problems.append((matrix[np.ix_(numbers, numbers)], bias[numbers], mu[order]))
     impulses, residuals = solved(problems, len(mu))
-    found = [violation(*each) for each in zip(problems, impulses, strict=True)]
-    print(f"residuals up to {residuals.max():.1e}, violations up to {max(found):.1e}")
+    results = [violation(*entry) for entry in zip(problems, impulses, strict=True)]
+    print(f"residuals up to {residuals.max():.1e}, violations up to {max(results):.1e}")
     assert residuals.max() < 1e-11
-    assert max(found) < 1e-11
+    assert max(results) < 1e-11

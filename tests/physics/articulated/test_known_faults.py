@@ -65,9 +65,9 @@ def test_shared_ancestors_offset_slides_friction_and_controls_have_right_gradien
         assert rows.present.sum() == 2
 
         def along(name, value, rng=rng):
-            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
             # What may not be below zero moves in proportion.
-            return found * value if name in leaves[2:] else found
+            return result * value if name in leaves[2:] else result
 
         checked += compare(loss, values, along)
     assert checked >= 20  # of 27
@@ -77,15 +77,15 @@ def test_gradients_do_not_depend_on_where_a_rollout_is_cut():
     """Nothing of a step before a checkpoint is used after it: thirty steps at once are ten calls of three."""
     engine = walker()
     _, start = state_of(engine, 5)
-    found = []
+    results = []
     for cuts in (1, 10):
         q, v = start.q.clone().requires_grad_(), start.v.clone().requires_grad_()
         state = State(q, v)
         for _ in range(cuts):
             state = engine.rollout(state, 30 // cuts).final
-        found.append(torch.autograd.grad(state.q[0, 0] + state.v[0, 5], (q, v)))
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+        results.append(torch.autograd.grad(state.q[0, 0] + state.v[0, 5], (q, v)))
+    for entry, entry in zip(*results, strict=True):
+        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("steps", [1, 20])

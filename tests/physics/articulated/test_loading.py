@@ -110,8 +110,8 @@ def test_keyframes_are_states_by_name():
 
 
 def test_switched_off_actuators_keep_their_controls():
-    both = '<actuator><motor name="m" joint="ja" group="1"/><position name="p" joint="jb" kp="5"/></actuator>'
-    engine = articulated.load(two(option='<option actuatorgroupdisable="1"/>', rest=both))
+    pair = '<actuator><motor name="m" joint="ja" group="1"/><position name="p" joint="jb" kp="5"/></actuator>'
+    engine = articulated.load(two(option='<option actuatorgroupdisable="1"/>', rest=pair))
     assert engine.control_names == ("m", "p")
     still = State(torch.zeros(1, 2).double(), torch.zeros(1, 2).double())
     free = engine.acceleration(still)
@@ -246,8 +246,8 @@ def test_actuators_pull_fixed_tendons():
     data.qpos[:], data.qvel[:], data.ctrl[:] = [0.3, -0.4], [0.5, 0.2], [1.7, -0.6, 0.9]
     mujoco.mj_forward(model, data)
     state = State(torch.tensor(data.qpos)[None], torch.tensor(data.qvel)[None])
-    found = engine.acceleration(state, torch.tensor(data.ctrl)[None])
-    assert found[0].tolist() == pytest.approx(data.qacc.tolist(), rel=1e-9)
+    result = engine.acceleration(state, torch.tensor(data.ctrl)[None])
+    assert result[0].tolist() == pytest.approx(data.qacc.tolist(), rel=1e-9)
     # A servo on a tendon is a row of the contact problem, which a step has and `acceleration` has not.
     servo, dt = source.replace('<motor tendon="t"', '<position tendon="t" kp="2" kv="0.3"'), 1e-8
     engine, model = articulated.load(servo, dt, ignore=("contact",)), mujoco.MjModel.from_xml_string(servo)

@@ -16,52 +16,52 @@ DOUBLE = torch.float64
 
 
 def pose(point, turn=None):
-    found = np.eye(4)
-    found[:3, 3] = point
+    result = np.eye(4)
+    result[:3, 3] = point
     if turn is not None:
-        found[:3, :3] = Rotation.from_rotvec(turn).as_matrix()
-    return found
+        result[:3, :3] = Rotation.from_rotvec(turn).as_matrix()
+    return result
 
 
 def moved(inertia, mass, away):
-    """Moments about a point that the centre of mass is away from."""
+    """Moments about a point that the center of mass is away from."""
     return inertia + mass * (away @ away * np.eye(3) - np.outer(away, away))
 
 
 def test_two_welded_bodies_are_one():
-    """Their acceleration under a wrench is that of a body with the joined mass, centre and moments."""
+    """Their acceleration under a wrench is that of a body with the joined mass, center and moments."""
     rng = np.random.default_rng(0)
     masses, moments = (1.3, 0.7), (np.diag([0.02, 0.03, 0.04]), np.diag([0.03, 0.01, 0.025]))
-    apart, turn = np.array([0.3, -0.2, 0.4]), np.array([0.4, 0.9, -0.5])
+    separation, turn = np.array([0.3, -0.2, 0.4]), np.array([0.4, 0.9, -0.5])
     rotation = Rotation.from_rotvec(turn).as_matrix()
     free = [
         Body(name, None, [Joint("free")], mass=m, inertia=i) for name, m, i in zip("ab", masses, moments, strict=True)
     ]
-    weld = LoopJoint("a", "b", pose(apart, turn), np.eye(4), weld=True)
+    weld = LoopJoint("a", "b", pose(separation, turn), np.eye(4), weld=True)
     dt = 1e-5
     pair = tree(free, dt=dt, contact="event", loop_joints=[weld])
-    center = masses[1] * apart / sum(masses)
+    center = masses[1] * separation / sum(masses)
     whole = moved(moments[0], masses[0], center)
-    whole = whole + moved(rotation @ moments[1] @ rotation.T, masses[1], apart - center)
-    one = tree([Body("a", None, [Joint("free")], mass=sum(masses), inertia=whole, center_of_mass=center)], dt=dt)
-    held = Rotation.from_rotvec(rng.normal(size=3)).as_matrix()
-    x, y, z, w = Rotation.from_matrix(held).as_quat()
-    xb, yb, zb, wb = Rotation.from_matrix(held @ rotation).as_quat()
+    whole = whole + moved(rotation @ moments[1] @ rotation.T, masses[1], separation - center)
+    single = tree([Body("a", None, [Joint("free")], mass=sum(masses), inertia=whole, center_of_mass=center)], dt=dt)
+    fixed = Rotation.from_rotvec(rng.normal(size=3)).as_matrix()
+    x, y, z, w = Rotation.from_matrix(fixed).as_quat()
+    xb, yb, zb, wb = Rotation.from_matrix(fixed @ rotation).as_quat()
     speed, spin = rng.normal(size=3), rng.normal(size=3)
-    of_b = speed + held @ np.cross(spin, apart)
-    q = torch.tensor([[0, 0, 0, w, x, y, z, *(held @ apart), wb, xb, yb, zb]], dtype=DOUBLE)
+    of_b = speed + fixed @ np.cross(spin, separation)
+    q = torch.tensor([[0, 0, 0, w, x, y, z, *(fixed @ separation), wb, xb, yb, zb]], dtype=DOUBLE)
     v = torch.tensor([[*speed, *spin, *of_b, *(rotation.T @ spin)]], dtype=DOUBLE)
     wrench = torch.tensor(rng.normal(size=(1, 2, 6)))
-    # A wrench on a alone; of the joined body it acts at a's origin, not at the common centre.
+    # A wrench on a alone; of the joined body it acts at a's origin, not at the common center.
     wrench[:, 1] = 0.0
     force, moment = wrench[0, 0, :3].numpy(), wrench[0, 0, 3:].numpy()
-    joined = np.concatenate([force, moment - np.cross(held @ center, force)])
+    merged = np.concatenate([force, moment - np.cross(fixed @ center, force)])
     # A step's rows hold where it begins: that frames turn is felt from the second step on, and evenly after some.
     path = pair.rollout(State(q, v), 61, wrenches=wrench.unsqueeze(1).expand(1, 61, 2, 6))
-    found = ((path.v[0, 61] - path.v[0, 60]) / dt)[:6]
+    result = ((path.v[0, 61] - path.v[0, 60]) / dt)[:6]
     late = State(path.q[:, 60, :7], path.v[:, 60, :6])
-    expected = one.acceleration(late, wrenches=torch.tensor(joined).reshape(1, 1, 6))[0]
-    assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-3, abs=1e-3)  # it turns by 1e-3 in this time
+    expected = single.acceleration(late, wrenches=torch.tensor(merged).reshape(1, 1, 6))[0]
+    assert result.tolist() == pytest.approx(expected.tolist(), rel=1e-3, abs=1e-3)  # it turns by 1e-3 in this time
 
 
 def test_a_weld_holds_and_keeps_momentum_and_energy():
@@ -74,9 +74,9 @@ def test_a_weld_holds_and_keeps_momentum_and_energy():
     off = []
     for dt in (4e-3, 1e-3):
         engine = tree(free, dt=dt, gravity=(0, 0, 0), contact="event", loop_joints=[weld])
-        spin, apart = np.array([1.0, 2.0, -0.5]), np.array([0.3, -0.2, 0.4])
-        q = torch.tensor([[0, 0, 0, 1, 0, 0, 0, *apart, 1, 0, 0, 0]], dtype=DOUBLE)
-        v = torch.tensor([[0, 0, 0, *spin, *np.cross(spin, apart), *spin]], dtype=DOUBLE)
+        spin, separation = np.array([1.0, 2.0, -0.5]), np.array([0.3, -0.2, 0.4])
+        q = torch.tensor([[0, 0, 0, 1, 0, 0, 0, *separation, 1, 0, 0, 0]], dtype=DOUBLE)
+        v = torch.tensor([[0, 0, 0, *spin, *np.cross(spin, separation), *spin]], dtype=DOUBLE)
         path = engine.rollout(State(q, v), round(1.0 / dt))
         assert path.status is not None
         assert bool(path.status.converged)
@@ -89,7 +89,7 @@ def test_a_weld_holds_and_keeps_momentum_and_energy():
         off.append([float((energy / energy[0] - 1).abs().max()), float(gap.abs().max()), float(turned.abs().max())])
         assert off[-1].pop() < 1e-12
     assert max(off[0]) < 0.02
-    assert all(fine < 0.35 * coarse for coarse, fine in zip(*off, strict=True))
+    assert all(fine < 0.35 * coarse_steps for coarse_steps, fine in zip(*off, strict=True))
 
 
 def linkage(dt, loop_joints=True):
@@ -111,14 +111,14 @@ def test_a_parallelogram_is_a_pendulum():
     single = Body("p", None, [Joint("revolute", (0, 1, 0))], mass=4.0, center_of_mass=(0, 0, -(m + big) * length / 4), inertia=(inertia - ((m + big) * length) ** 2 / 4,) * 3)  # fmt: skip
     exact = tree([single], dt=1e-3, integrator="runge_kutta_4")
     assert g == 9.81
-    wanted = float(
+    target = float(
         exact.rollout(State(torch.tensor([[0.7]], dtype=DOUBLE), torch.zeros(1, 1, dtype=DOUBLE)), 1000).q[0, -1, 0]
     )
     errors = []
     for dt in (4e-3, 1e-3):
         q = torch.tensor([[0.7, -0.7, 0.7]], dtype=DOUBLE)
         path = linkage(dt).rollout(State(q, torch.zeros(1, 3, dtype=DOUBLE)), round(1.0 / dt))
-        errors.append(abs(float(path.q[0, -1, 0]) - wanted))
+        errors.append(abs(float(path.q[0, -1, 0]) - target))
         assert float((path.q[0, :, 0] - path.q[0, :, 2]).abs().max()) < 10 * dt * dt
         assert float((path.q[0, :, 0] + path.q[0, :, 1]).abs().max()) < 10 * dt * dt
     assert errors[0] < 0.05
@@ -156,12 +156,12 @@ def test_gradients_through_loop_joints():
             return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
         def along(name, value, rng=rng):
-            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
             if name == "shape_pose":
-                moving = torch.zeros_like(found)
-                moving[..., :3, 3] = 0.1 * found[..., :3, 3]
+                moving = torch.zeros_like(result)
+                moving[..., :3, 3] = 0.1 * result[..., :3, 3]
                 return moving
-            return found if name in ("q", "v", "position", "center_of_mass") else found * value
+            return result if name in ("q", "v", "position", "center_of_mass") else result * value
 
         checked += compare(loss, values, along)
     assert checked >= 10  # of 14
@@ -182,8 +182,8 @@ def test_gradients_of_a_linkage():
     def along(name, value):
         # What leads out of the plane would pull the points apart for good.
         flat = torch.tensor([1.0, 0.0, 1.0], dtype=DOUBLE) if name in ("position", "center_of_mass") else 1.0
-        found = flat * torch.randn(value.shape, generator=rng, dtype=DOUBLE)
-        return found.abs() if name == "joint_damping" else found
+        result = flat * torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+        return result.abs() if name == "joint_damping" else result
 
     values["joint_damping"] = values["joint_damping"] + 0.1
     assert compare(loss, values, along) == 6

@@ -20,22 +20,22 @@ VERDICTS = ("supported", "rejected", "call", "harmless")
 
 def table() -> dict[str, dict[str, str]]:
     """Element: attribute: verdict. The attribute `*` stands for all that have no verdict of their own."""
-    found: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     for line in PAGE.split("## Supported MJCF and URDF features")[1].splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) == 1 + len(VERDICTS) and cells[0].startswith("`"):
             for element in re.findall(r"`([^`]+)`", cells[0]):
-                row = found.setdefault(element, {})
+                row = results.setdefault(element, {})
                 for verdict, cell in zip(VERDICTS, cells[1:], strict=True):
                     # In the column of refusals the kind that `ignore` takes stands in brackets behind its attributes.
                     for group, kind in re.findall(r"((?:`[^`]+`[ ,]*)+)(?:\((\w+)\))?", cell):
                         row |= {name: f"{verdict} {kind}".strip() for name in re.findall(r"`([^`]+)`", group)}
-    return found
+    return results
 
 
 def schema() -> dict[str, set[str]]:
     """MuJoCo's own list: element by its path, with its attributes."""
-    found: dict[str, set[str]] = {}
+    results: dict[str, set[str]] = {}
     path: list[str] = []
     for line in mujoco.mj_printSchema(False, False).splitlines():
         if not line.strip():
@@ -46,9 +46,9 @@ def schema() -> dict[str, set[str]]:
             if "(world)" in head:
                 name, attributes = "body", line[30:].split()
             path = [*path[:depth], name]
-            found["/".join(path[1:]) or "mujoco"] = set()
-        found["/".join(path[1:]) or "mujoco"] |= set(attributes)
-    return found
+            results["/".join(path[1:]) or "mujoco"] = set()
+        results["/".join(path[1:]) or "mujoco"] |= set(attributes)
+    return results
 
 
 def verdict(rows: dict[str, dict[str, str]], element: str, attribute: str) -> str | None:
@@ -73,7 +73,7 @@ def test_the_table_names_nothing_that_is_not_there():
     for element, row in table().items():
         path = element.removesuffix("/…")
         assert path in known, element
-        family = set().union(*(known[other] for other in known if other.split("/")[0] == path.split("/")[0]))
+        family = set().union(*(known[entry] for entry in known if entry.split("/")[0] == path.split("/")[0]))
         assert set(row) - {"*"} <= family, element
 
 
@@ -207,7 +207,7 @@ def motion(source: str) -> tuple[mujoco.MjModel, np.ndarray, list[np.ndarray]]:
     spec = mujoco.MjSpec.from_string(source)
     spec.compiler.fusestatic = False
     model = spec.compile()
-    rng, data, found, inputs = np.random.default_rng(0), mujoco.MjData(model), [], []
+    rng, data, result, inputs = np.random.default_rng(0), mujoco.MjData(model), [], []
     for _ in range(3):
         q = model.qpos0.copy()
         mujoco.mj_integratePos(model, q, rng.normal(size=model.nv), 1.0)
@@ -215,8 +215,8 @@ def motion(source: str) -> tuple[mujoco.MjModel, np.ndarray, list[np.ndarray]]:
         data.ctrl[:] = rng.uniform(-1.5, 1.5, size=model.nu)
         inputs.append((q, data.qvel.copy(), data.ctrl.copy()))
         mujoco.mj_forward(model, data)
-        found.append(np.concatenate([data.qacc, data.xpos.ravel()]))
-    return model, np.array(found), inputs
+        result.append(np.concatenate([data.qacc, data.xpos.ravel()]))
+    return model, np.array(result), inputs
 
 
 def ours(engine: articulated.Articulation, inputs: list) -> np.ndarray:
@@ -232,8 +232,8 @@ def ours(engine: articulated.Articulation, inputs: list) -> np.ndarray:
     stepped = (engine.rollout(state, 1, controls).final.v - v) / SHORT
     rows = engine.properties.transmission_rest_position.numel() or bool(engine.properties.friction_loss.any())
     acceleration = (stepped if rows else engine.acceleration(state, control))[:, :moving].numpy()
-    places = engine.poses(State(q, v))[:, :bodies, :3, 3].reshape(len(q), -1).numpy()
-    return np.concatenate([acceleration, np.zeros((len(q), 3)), places], 1)  # the world's own place comes first
+    positions = engine.poses(State(q, v))[:, :bodies, :3, 3].reshape(len(q), -1).numpy()
+    return np.concatenate([acceleration, np.zeros((len(q), 3)), positions], 1)  # the world's own place comes first
 
 
 # They decide on names, on looks, on what is refused, or on impulses; or put into other words what the model says already.
@@ -256,12 +256,12 @@ CASES += [(element, "*", example) for element, example in ELEMENTS.items()]
 
 @pytest.mark.parametrize(("element", "attribute", "example"), CASES, ids=[f"{e} {a}" for e, a, _ in CASES])
 def test_each_line_of_the_table(element, attribute, example):
-    found = verdict(
+    result = verdict(
         table(), element if "…" in element or element in table() else f"{element.split('/')[0]}/…", attribute
     )
     source = model_text(element, example)
-    if found.startswith("rejected"):
-        kind = found.split()[1]
+    if result.startswith("rejected"):
+        kind = result.split()[1]
         with pytest.raises(UnsupportedError, match=f"{kind}: ") as caught:
             articulated.load(source)
         assert f"ignore=({kind!r},)" in str(caught.value)
@@ -276,9 +276,9 @@ def test_each_line_of_the_table(element, attribute, example):
         np.testing.assert_allclose(ours(engine, inputs), expected, atol=exact)
     kind = element if element in PLACES else "actuator/motor"
     plain = motion(model_text(kind, {"actuator": 'user="0"', "option": 'cone="pyramidal"'}.get(PLACES[kind], "")))[1]
-    if found == "harmless":
+    if result == "harmless":
         assert np.array_equal(expected, plain), "this changes MuJoCo's motion"
-    elif found == "supported" and attribute not in WITHOUT_OWN_EFFECT:
+    elif result == "supported" and attribute not in WITHOUT_OWN_EFFECT:
         assert not np.array_equal(expected, plain), "the example shows nothing"
 
 
@@ -303,7 +303,10 @@ CONTACTS = {
 # In two of them a box may touch a box, for which kernels are compiled on demand.
 @pytest.mark.parametrize(
     "attribute",
-    [pytest.param(each, marks=pytest.mark.extended if each in ("pair", "filterparent") else ()) for each in CONTACTS],
+    [
+        pytest.param(entry, marks=pytest.mark.extended if entry in ("pair", "filterparent") else ())
+        for entry in CONTACTS
+    ],
 )
 def test_what_touches_is_what_mujoco_lets_touch(attribute):
     source = CROWD.format(**dict.fromkeys(re.findall(r"{(\w+)}", CROWD), "") | CONTACTS[attribute])
@@ -316,13 +319,13 @@ def test_what_touches_is_what_mujoco_lets_touch(attribute):
     }
     engine = articulated.load(source)
     listed = engine.contacts(engine.initial_state(1, torch.float64), max_separation=0.0)
-    found = {
+    results = {
         frozenset(engine.geometry[row].name for row in (first, second)): friction
         for first, second, friction in zip(
             listed.first[0].tolist(), listed.second[0].tolist(), listed.friction[0].tolist(), strict=True
         )
     }
-    assert found == pytest.approx(expected)
+    assert results == pytest.approx(expected)
 
 
 def test_a_margin_is_where_shapes_touch():

@@ -50,29 +50,29 @@ def test_spheres_head_on(dt):
     }
     end = engine.rollout(State(start.q, v), round(total / dt), properties=leaves).final
     late = total - 1.0 / u
-    share = m1 * (1 + e) / (m1 + m2)
-    assert float(end.q[0, 7].detach()) == pytest.approx(1.3 + share * u * late, abs=1e-9)
-    assert float(end.q[0, 0].detach()) == pytest.approx(1.0 + (u - m2 / m1 * share * u) * late, abs=1e-9)
+    fraction = m1 * (1 + e) / (m1 + m2)
+    assert float(end.q[0, 7].detach()) == pytest.approx(1.3 + fraction * u * late, abs=1e-9)
+    assert float(end.q[0, 0].detach()) == pytest.approx(1.0 + (u - m2 / m1 * fraction * u) * late, abs=1e-9)
     gv, gm, ge, gs = torch.autograd.grad(end.q[0, 7], (v, *leaves.values()))
-    assert float(gv[0, 0]) == pytest.approx(share * total, abs=1e-9)
+    assert float(gv[0, 0]) == pytest.approx(fraction * total, abs=1e-9)
     assert float(gm[0]) == pytest.approx(u * late * (1 + e) * m2 / (m1 + m2) ** 2, abs=1e-9)
     assert float(ge.sum()) == pytest.approx(u * late * m1 / (m1 + m2), abs=1e-9)
-    assert gs[:, 0].tolist() == pytest.approx([share, share], abs=1e-9)
+    assert gs[:, 0].tolist() == pytest.approx([fraction, fraction], abs=1e-9)
 
 
 @pytest.mark.parametrize("dt", [1e-2, 1e-3])
 def test_oblique_spheres_without_friction(dt):
-    """Offset b: only the part of the velocity along the line of centres is exchanged, e = 1 and equal masses."""
+    """Offset b: only the part of the velocity along the line of centers is exchanged, e = 1 and equal masses."""
     radius, b, u = 0.1, 0.12, 3.0
     engine = world([free("a", Sphere(radius)), free("b", Sphere(radius))], dt=dt, restitution=1.0)
     end = engine.rollout(state(((0, b, 0), (u, 0, 0), STILL), ((1.0, 0, 0), STILL, STILL)), round(1 / dt)).final
     normal = torch.tensor([math.sqrt(1 - (b / 0.2) ** 2), -b / 0.2, 0.0], dtype=DOUBLE)
-    struck = u * normal[0] * normal
-    torch.testing.assert_close(end.v[0, 6:9], struck, rtol=0, atol=1e-9)
-    torch.testing.assert_close(end.v[0, :3], torch.tensor([u, 0, 0], dtype=DOUBLE) - struck, rtol=0, atol=1e-9)
+    hit_body = u * normal[0] * normal
+    torch.testing.assert_close(end.v[0, 6:9], hit_body, rtol=0, atol=1e-9)
+    torch.testing.assert_close(end.v[0, :3], torch.tensor([u, 0, 0], dtype=DOUBLE) - hit_body, rtol=0, atol=1e-9)
     fall = (1.0 - 0.2 * float(normal[0])) / u
     torch.testing.assert_close(
-        end.q[0, 7:10], torch.tensor([1.0, 0, 0], dtype=DOUBLE) + struck * (1 - fall), rtol=0, atol=1e-9
+        end.q[0, 7:10], torch.tensor([1.0, 0, 0], dtype=DOUBLE) + hit_body * (1 - fall), rtol=0, atol=1e-9
     )
 
 
@@ -122,7 +122,7 @@ def turned(generator):
     return (q / q.norm()).tolist()
 
 
-def collision(one, other, seed):
+def collision(first_shape, second_shape, seed):
     """Two bodies that turn and run into each other."""
     rng = torch.Generator().manual_seed(seed)
     spin = torch.randn(2, 3, generator=rng, dtype=DOUBLE) * 2
@@ -133,18 +133,18 @@ def collision(one, other, seed):
     )
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_momentum_and_energy_of_a_collision(one, other):
+@pytest.mark.parametrize(("first_shape", "second_shape"), PAIRS)
+def test_momentum_and_energy_of_a_collision(first_shape, second_shape):
     """Momentum and angular momentum stay, energy does not rise; equal moments of inertia make flights exact."""
     engine = world(
-        [free("a", SHAPES[one], 1.0, (0.01,) * 3), free("b", SHAPES[other], 1.5, (0.02,) * 3)],
+        [free("a", SHAPES[first_shape], 1.0, (0.01,) * 3), free("b", SHAPES[second_shape], 1.5, (0.02,) * 3)],
         friction=0.5,
         restitution=0.7,
     )
     mass, inertia = torch.tensor([1.0, 1.5], dtype=DOUBLE), torch.tensor([0.01, 0.02], dtype=DOUBLE)
-    struck = 0
+    hit_body = 0
     for seed in range(6):
-        path = engine.rollout(collision(one, other, seed)[1], 60)
+        path = engine.rollout(collision(first_shape, second_shape, seed)[1], 60)
         assert succeeded(path)
         v = path.v[0].reshape(-1, 2, 6)
         place = path.q[0].reshape(-1, 2, 7)[..., :3]
@@ -155,8 +155,8 @@ def test_momentum_and_energy_of_a_collision(one, other):
             torch.testing.assert_close(total, total[:1].expand_as(total), rtol=0, atol=1e-10)
         kinetic = engine.energy(State(path.q[0], path.v[0]))[0]
         assert float((kinetic.diff() / kinetic[0]).max()) < 1e-9
-        struck += int(float(kinetic[-1] / kinetic[0]) < 0.999)
-    assert struck >= 4
+        hit_body += int(float(kinetic[-1] / kinetic[0]) < 0.999)
+    assert hit_body >= 4
 
 
 LEAVES = (
@@ -194,12 +194,14 @@ def checked_gradients(engine, start, rng, steps=40):
     return compare(loss, values, direction)
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_gradients_of_collisions(one, other):
-    engine = world([free("a", SHAPES[one]), free("b", SHAPES[other], 1.5)], friction=0.4, restitution=0.5)
+@pytest.mark.parametrize(("first_shape", "second_shape"), PAIRS)
+def test_gradients_of_collisions(first_shape, second_shape):
+    engine = world(
+        [free("a", SHAPES[first_shape]), free("b", SHAPES[second_shape], 1.5)], friction=0.4, restitution=0.5
+    )
     checked = 0
     for seed in range(3):
-        rng, start = collision(one, other, seed)
+        rng, start = collision(first_shape, second_shape, seed)
         checked += checked_gradients(engine, start, rng)
     assert checked >= 34  # of 39
 
@@ -318,9 +320,9 @@ def test_contacts_are_listed_with_what_they_push():
         restitution=0.5,
     )
     rest = state(((0, 0, 0.1), STILL, STILL), ((0, 0, 0.3), STILL, STILL))
-    apart = state(((0, 0, 1.0), STILL, STILL), ((0, 0, 2.0), STILL, STILL))
+    separation = state(((0, 0, 1.0), STILL, STILL), ((0, 0, 2.0), STILL, STILL))
     falls = state(((0, 0, 1.0), STILL, STILL), ((1.0, 0, 0.101), (0, 0, -2.0), STILL))
-    three = State(*(torch.cat([getattr(each, name) for each in (rest, apart, falls)]) for name in ("q", "v")))
+    three = State(*(torch.cat([getattr(entry, name) for entry in (rest, separation, falls)]) for name in ("q", "v")))
     listed = engine.contacts(three)
     assert listed.present.sum(-1).tolist() == [5, 0, 1]
     assert listed.first.shape == (3, 5)
@@ -362,14 +364,14 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     deep.q[0, 9] = 0.15  # the box lies 5 cm in the ground, and then below the ball
     with pytest.warns(RuntimeWarning):
         assert engine.rollout(deep, 1).status.first_failed_step.tolist() == [0]
-    apart = engine.resolve_penetration(deep)
-    assert engine.contacts(apart, max_separation=0.0).separation.min(-1).values.tolist() == pytest.approx(
+    separation = engine.resolve_penetration(deep)
+    assert engine.contacts(separation, max_separation=0.0).separation.min(-1).values.tolist() == pytest.approx(
         [0.0], abs=1e-6
     )
-    assert torch.equal(apart.v, deep.v)
-    assert float(apart.q[0, 9]) == pytest.approx(0.2, abs=1e-6)
-    assert float(apart.q[0, 14]) == pytest.approx(0.3, abs=1e-6)
-    assert bool(engine.rollout(apart, 1).status.converged)
+    assert torch.equal(separation.v, deep.v)
+    assert float(separation.q[0, 9]) == pytest.approx(0.2, abs=1e-6)
+    assert float(separation.q[0, 14]) == pytest.approx(0.3, abs=1e-6)
+    assert bool(engine.rollout(separation, 1).status.converged)
     side = deep.q.clone()
     side[0, [2, 9]] = 3.0
     moved = engine.resolve_penetration(State(side, deep.v)).q - side
@@ -406,8 +408,8 @@ def test_a_hinge_is_pushed_out_no_farther_than_it_must():
     assert given.flatten().tolist() == [0.0, 1.5, 0.0]
     assert float(freed.q[1, 0]) == 1.5
     assert float(freed.q[2, 0]) == float(freed.q[0, 0])
-    reach = math.hypot(0.005, 0.3)
-    away = math.acos((reach**2 + 0.42**2 - 0.2**2) / (2 * reach * 0.42))
+    offset = math.hypot(0.005, 0.3)
+    away = math.acos((offset**2 + 0.42**2 - 0.2**2) / (2 * offset * 0.42))
     assert float(freed.q[0, 0]) == pytest.approx(away - math.atan2(0.005, 0.3), abs=1e-5)
 
 

@@ -36,19 +36,19 @@ def static(size, position, angle=0.0, **numbers):
     return rigid2d.Rectangle(size, position, angle, static=True, **numbers)
 
 
-def both(circles, boxes, planes, obstacles, dt, friction, restitution):
+def pair(circles, boxes, planes, obstacles, dt, friction, restitution):
     """The two engines: (radius, position), (size, position, angle) of bodies of density one."""
     numbers = {"friction": friction, "restitution": restitution}
     flat = [rigid2d.Circle(r, p, mass=math.pi * r * r, **numbers) for r, p in circles]
     flat += [rigid2d.Rectangle(s, p, a, mass=s[0] * s[1], **numbers) for s, p, a in boxes]
-    world = rigid2d.World([*flat, *(static(*each, **numbers) for each in obstacles)], gravity=(0, 10.0), dt=dt)
+    world = rigid2d.World([*flat, *(static(*obstacle, **numbers) for obstacle in obstacles)], gravity=(0, 10.0), dt=dt)
     bodies = [planar(f"c{k}", Sphere(r), math.pi * r * r, math.pi * r**4 / 2) for k, (r, _) in enumerate(circles)]
     bodies += [
         planar(f"b{k}", Box((s[0], 1.0, s[1])), s[0] * s[1], s[0] * s[1] * (s[0] ** 2 + s[1] ** 2) / 12)
         for k, (s, _, _) in enumerate(boxes)
     ]
     engine = tree(
-        bodies, dt=dt, gravity=(0, 0, -10.0), static_shapes=[plane(*each) for each in planes], contact=ContactSettings(friction=friction, restitution=restitution),
+        bodies, dt=dt, gravity=(0, 0, -10.0), static_shapes=[plane(*entry) for entry in planes], contact=ContactSettings(friction=friction, restitution=restitution),
     )  # fmt: skip
     return world, engine
 
@@ -59,24 +59,24 @@ def compared(world, engine, velocity, steps, leaves=()):
     signs = torch.tensor(SIGNS, dtype=DOUBLE).repeat(world.nq // 3)
     v = torch.tensor([velocity], dtype=DOUBLE)
     ends, gradients = [], []
-    for each, turn in ((world, torch.ones_like(signs)), (engine, signs)):
+    for entry, turn in ((world, torch.ones_like(signs)), (engine, signs)):
         state = State((start.q * turn).requires_grad_(), (v * turn).requires_grad_())
-        own = {name: getattr(each.properties, name).clone().requires_grad_() for name in leaves}
-        path = each.rollout(state, steps, properties=own or None)
+        own = {name: getattr(entry.properties, name).clone().requires_grad_() for name in leaves}
+        path = entry.rollout(state, steps, properties=own or None)
         assert path.status is not None
         assert bool(path.status.converged)
         ends.append(torch.cat([path.q[0, -1] * turn, path.v[0, -1] * turn]))
         rows = []
         for row in ends[-1]:
-            found = torch.autograd.grad(row, (state.q, state.v, *own.values()), retain_graph=True)
-            rows.append(torch.cat([found[0][0] * turn, found[1][0] * turn, *(x.sum()[None] for x in found[2:])]))
+            result = torch.autograd.grad(row, (state.q, state.v, *own.values()), retain_graph=True)
+            rows.append(torch.cat([result[0][0] * turn, result[1][0] * turn, *(x.sum()[None] for x in result[2:])]))
         gradients.append(torch.stack(rows))
     return float((ends[0] - ends[1]).abs().max().detach()), float((gradients[0] - gradients[1]).abs().max())
 
 
 @pytest.mark.parametrize("dt", [1e-2, 2e-3])
 def test_a_ball_that_spins_meets_floor_and_wall(dt):
-    world, engine = both(
+    world, engine = pair(
         [(0.2, (0.0, -1.0))], [], [(0.0, (0, 0)), (-math.pi / 2, (1.5, 0))],
         [((10, 2), (0, 1.0)), ((2, 10), (2.5, -4.0))], dt, 0.3, 0.7,
     )  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_ball_that_spins_meets_floor_and_wall(dt):
 def test_a_box_slides_down_a_slope():
     angle = 0.4
     normal = np.array([math.sin(angle), -math.cos(angle)])  # in the plane, y downwards
-    world, engine = both(
+    world, engine = pair(
         [],
         [((0.4, 0.2), tuple(0.1 * normal), angle)],
         [(angle, (0, 0))],
@@ -103,7 +103,7 @@ def test_a_box_slides_down_a_slope():
 
 
 def test_a_slider_on_the_floor():
-    world, engine = both([], [((0.4, 0.2), (0, -0.1), 0.0)], [(0.0, (0, 0))], [((20, 2), (0, 1.0))], 0.01, 0.2, 0.0)
+    world, engine = pair([], [((0.4, 0.2), (0, -0.1), 0.0)], [(0.0, (0, 0))], [((20, 2), (0, 1.0))], 0.01, 0.2, 0.0)
     far, slope = compared(world, engine, [2.0, 0.0, 0.0], 60, ("friction",))
     assert far < 1e-7
     assert slope < 1e-7
@@ -113,11 +113,11 @@ def test_a_slider_on_the_floor():
 def test_a_pile_of_three_comes_closer_with_the_step():
     """Boxes that fall on each other and slide: between events forces change, so both engines err by their order."""
     boxes = [((0.6, 0.2), (0.0, -0.1), 0.0), ((0.5, 0.2), (0.05, -0.3), 0.0), ((0.4, 0.2), (-0.03, -0.5), 0.0)]
-    found = []
+    results = []
     for dt in (1e-2, 1e-3):
-        world, engine = both([], boxes, [(0.0, (0, 0))], [((20, 2), (0, 1.0))], dt, 0.3, 0.0)
-        found.append(compared(world, engine, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], round(0.2 / dt))[0])
-    assert found[1] < max(1e-9, found[0] / 4)
+        world, engine = pair([], boxes, [(0.0, (0, 0))], [((20, 2), (0, 1.0))], dt, 0.3, 0.0)
+        results.append(compared(world, engine, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], round(0.2 / dt))[0])
+    assert results[1] < max(1e-9, results[0] / 4)
 
 
 def struck_chain(dt, seconds):
@@ -153,6 +153,6 @@ def struck_chain(dt, seconds):
 
 def test_a_chain_that_a_ball_strikes_comes_closer_with_the_step():
     """The engines' schemes differ where rods swing; the difference falls with their order, the first."""
-    found = [float(struck_chain(dt, 0.4).abs().max()) for dt in (4e-3, 1e-3)]
-    assert found[0] < 2e-2
-    assert found[1] < found[0] / 3
+    results = [float(struck_chain(dt, 0.4).abs().max()) for dt in (4e-3, 1e-3)]
+    assert results[0] < 2e-2
+    assert results[1] < results[0] / 3

@@ -1,4 +1,4 @@
-"""Linearised trajectories and motion under feedback in one launch, against the engine's gradients and its steps."""
+"""Linearized trajectories and motion under feedback in one launch, against the engine's gradients and its steps."""
 
 import pytest
 import torch
@@ -45,10 +45,10 @@ def test_a_linearised_trajectory_is_what_gradients_give(engine, properties):
     known = None if properties is None else properties(engine)
     controls = random_controls(engine, 2, 4)
     path = engine.rollout(random_state(engine, 3, batch=2), 4, controls, known)
-    for found, wanted in zip(
+    for entry, entry in zip(
         engine.linearize(path, controls, known), Engine.linearize(engine, path, controls, known), strict=True
     ):
-        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-10)
 
 
 def plan_of(engine, steps):
@@ -65,23 +65,29 @@ def plan_of(engine, steps):
 def test_feedback_in_one_launch_is_feedback_step_by_step(engine, properties):
     known = None if properties is None else properties(engine)
     plan, start = plan_of(engine, 5)
-    most = torch.full((engine.nu,), 1.25).double()
-    arguments = start, plan, Bounds(-most, most), random_controls(engine, 2, 5), torch.tensor([1.0, 0.3, 0.0]).double()
+    limit = torch.full((engine.nu,), 1.25).double()
+    arguments = (
+        start,
+        plan,
+        Bounds(-limit, limit),
+        random_controls(engine, 2, 5),
+        torch.tensor([1.0, 0.3, 0.0]).double(),
+    )
     path, controls = engine.rollout_feedback(*arguments, known)
-    wanted, wanted_controls = Engine.rollout_feedback(engine, *arguments, known)
+    target, wanted_controls = Engine.rollout_feedback(engine, *arguments, known)
     assert path.batch == 6
     assert bool((controls.abs() == 1.25).any())
     torch.testing.assert_close(controls, wanted_controls, rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(path.q, wanted.q, rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(path.v, wanted.v, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(path.q, target.q, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(path.v, target.v, rtol=1e-9, atol=1e-10)
 
 
 def test_a_world_that_fails_spoils_no_other(engine):
     plan, start = plan_of(engine, 3)
     start.v[1, 0] = torch.nan
-    most = torch.full((engine.nu,), 1.25).double()
+    limit = torch.full((engine.nu,), 1.25).double()
     path, controls = engine.rollout_feedback(
-        start, plan, Bounds(-most, most), 0 * plan.feedforward, torch.ones(1).double()
+        start, plan, Bounds(-limit, limit), 0 * plan.feedforward, torch.ones(1).double()
     )
     assert bool(path.v[0].isfinite().all())
     assert bool(path.v[1, 1:].isnan().all())
@@ -95,7 +101,7 @@ def test_a_world_that_fails_spoils_no_other(engine):
 def test_launches_are_the_same_on_several_cores_and_in_new_places(monkeypatch):
     """A launch made again reads and writes where its tensors lie; slices of a batch give the numbers of the whole."""
 
-    def found(threads):
+    def result(threads):
         monkeypatch.setattr(launching, "_threads", lambda *_: threads)
         engine = everything()
         results = []
@@ -103,14 +109,14 @@ def test_launches_are_the_same_on_several_cores_and_in_new_places(monkeypatch):
             controls = random_controls(engine, 5, 4)
             path = engine.rollout(random_state(engine, 3, batch=5), 4, controls)
             plan = FeedbackPolicy(controls, path, torch.zeros(5, 4, engine.nu, 2 * engine.nv, dtype=torch.float64))
-            held, _ = engine.rollout_feedback(
+            fixed, _ = engine.rollout_feedback(
                 path.state(0), plan, Bounds(*(torch.full((engine.nu,), e).double() for e in (-9, 9)))
             )
-            results.append((*engine.linearize(path, controls), held.q))
+            results.append((*engine.linearize(path, controls), fixed.q))
         return results
 
-    first, again = found(1)
-    for one, other, sliced in zip(first, again, found(3)[1], strict=True):
-        assert one.data_ptr() != other.data_ptr()
-        assert one.equal(other)
-        assert one.equal(sliced)
+    first, again = result(1)
+    for entry, entry, sliced in zip(first, again, result(3)[1], strict=True):
+        assert entry.data_ptr() != entry.data_ptr()
+        assert entry.equal(entry)
+        assert entry.equal(sliced)

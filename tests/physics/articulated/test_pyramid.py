@@ -25,41 +25,43 @@ def laws(problem, modes):
     matrix, bias, friction = problem
     equal, less = [], []
     for k, mode in enumerate(modes):
-        n, weight, one = 3 * k, matrix[3 * k, 3 * k], np.eye(len(bias))
+        n, weight, single = 3 * k, matrix[3 * k, 3 * k], np.eye(len(bias))
         rows = matrix[n : n + 3], bias[n : n + 3]
         if mode is None:
-            equal += [(weight * one[n + j], 0.0) for j in range(3)]
+            equal += [(weight * single[n + j], 0.0) for j in range(3)]
             less.append((-rows[0][0], rows[1][0]))
             continue
         equal.append((rows[0][0], -rows[1][0]))
-        less.append((-weight * one[n], 0.0))
+        less.append((-weight * single[n], 0.0))
         for j, side in zip((1, 2), mode, strict=True):
-            bound = friction[k] * one[n]
+            bound = friction[k] * single[n]
             if side == 0:
                 equal.append((rows[0][j], -rows[1][j]))
-                less += [(weight * (sign * one[n + j] - bound), 0.0) for sign in (1, -1)]
+                less += [(weight * (sign * single[n + j] - bound), 0.0) for sign in (1, -1)]
             else:
-                equal.append((weight * (one[n + j] - side * bound), 0.0))
+                equal.append((weight * (single[n + j] - side * bound), 0.0))
                 less.append((side * rows[0][j], -side * rows[1][j]))
-    return *(np.array(each) for each in zip(*equal, strict=True)), *(np.array(each) for each in zip(*less, strict=True))
+    return *(np.array(entry) for entry in zip(*equal, strict=True)), *(
+        np.array(entry) for entry in zip(*less, strict=True)
+    )
 
 
-def apart(problem, impulse):
+def separation(problem, impulse):
     """How far the velocities after an impulse are from those of the nearest solution, among all choices of modes."""
     matrix, bias, friction = problem
     every = [laws(problem, modes) for modes in product(CHOICES, repeat=len(friction))]
     equal, right, size = (
-        np.array([each[0] for each in every]),
-        np.array([each[1] for each in every]),
+        np.array([entry[0] for entry in every]),
+        np.array([entry[1] for entry in every]),
         np.abs(bias).max(),
     )
     after, nearest = matrix @ impulse + bias, np.inf
-    found = np.linalg.pinv(equal, rcond=1e-12) @ right[..., None]
-    stands = np.flatnonzero(np.abs(equal @ found - right[..., None]).max((1, 2)) < 1e-9 * size)
+    result = np.linalg.pinv(equal, rcond=1e-12) @ right[..., None]
+    stands = np.flatnonzero(np.abs(equal @ result - right[..., None]).max((1, 2)) < 1e-9 * size)
     for k in stands:
-        other = found[k, :, 0]
-        if (every[k][2] @ other - every[k][3]).max() < 1e-9 * size:
-            nearest = min(nearest, np.abs(after - matrix @ other - bias).max() / size)
+        reference = result[k, :, 0]
+        if (every[k][2] @ reference - every[k][3]).max() < 1e-9 * size:
+            nearest = min(nearest, np.abs(after - matrix @ reference - bias).max() / size)
     for k in stands:
         # Impulses that are not unique may give many velocities: the same contact twice, with friction that differs.
         if nearest > 1e-9 and np.linalg.matrix_rank(equal[k], tol=1e-10) < len(bias):
@@ -67,21 +69,21 @@ def apart(problem, impulse):
     return nearest
 
 
-def nearest_of(law, matrix, wanted):
+def nearest_of(law, matrix, expected):
     """The least largest number of matrix · λ − wanted for impulses that obey a choice of modes."""
     equal, right, less, bound = law
-    ones, none = np.ones((len(wanted), 1)), np.zeros((len(bound), 1))
+    ones, none = np.ones((len(expected), 1)), np.zeros((len(bound), 1))
     above = np.block([[less, none], [matrix, -ones], [-matrix, -ones]])
-    found = linprog(
-        [*np.zeros(len(wanted)), 1.0],
+    result = linprog(
+        [*np.zeros(len(expected)), 1.0],
         above,
-        np.concatenate([bound, wanted, -wanted]),
+        np.concatenate([bound, expected, -expected]),
         np.concatenate([equal, 0 * ones], 1),
         right,
-        bounds=[(None, None)] * (len(wanted) + 1),
+        bounds=[(None, None)] * (len(expected) + 1),
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    return found.fun if found.status == 0 else np.inf
+    return result.fun if result.status == 0 else np.inf
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +101,9 @@ def enumerated(sample, counts):
     problems, impulses, residuals = sample
     worst = {}
     for contacts, count in counts.items():
-        chosen = [k for k, each in enumerate(problems) if len(each[2]) == contacts and residuals[k] < 1e-8][:count]
-        worst[contacts] = max(apart(problems[k], impulses[k]) for k in chosen)
-        print(f"{contacts} contacts, {len(chosen)} problems, worst {worst[contacts]:.1e}", flush=True)
+        selected = [k for k, entry in enumerate(problems) if len(entry[2]) == contacts and residuals[k] < 1e-8][:count]
+        worst[contacts] = max(separation(problems[k], impulses[k]) for k in selected)
+        print(f"{contacts} contacts, {len(selected)} problems, worst {worst[contacts]:.1e}", flush=True)
     return max(worst.values())
 
 
@@ -131,8 +133,8 @@ def test_a_block_that_slides_askew_is_held_along_each_tangent():
     v[0, 0], v[0, 1] = 1.0, -0.5
     path = engine.rollout(State(q, v), 60)
     times = torch.arange(61, dtype=DOUBLE) * dt
-    wanted = torch.stack([(1.0 - 2.0 * times).clamp(min=0), -(0.5 - 2.0 * times).clamp(min=0)], -1)
-    torch.testing.assert_close(path.v[0, :, :2], wanted, rtol=0, atol=1e-9)
+    target = torch.stack([(1.0 - 2.0 * times).clamp(min=0), -(0.5 - 2.0 * times).clamp(min=0)], -1)
+    torch.testing.assert_close(path.v[0, :, :2], target, rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow

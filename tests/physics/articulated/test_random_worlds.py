@@ -21,13 +21,13 @@ def worlds(monkeypatch):
 )
 def test_random_worlds(worlds, count, tmp_path):
     lines = [worlds.line(seed) for seed in range(count)]
-    assert not any(each["unnamed"] for each in lines)
-    good = [each for each in lines if each["bad"] < 0]
+    assert not any(line["unnamed"] for line in lines)
+    good = [line for line in lines if line["bad"] < 0]
     assert len(good) >= 0.99 * count
     # Impulses that are not found to 1e-8 fail their step.
-    assert max(each["residual"] for each in good) < 1e-8
+    assert max(entry["residual"] for entry in good) < 1e-8
     # What acceleration held over a step adds; impacts add nothing.
-    assert max(each["gained"] for each in good) < 0.01
+    assert max(entry["gained"] for entry in good) < 0.01
 
 
 @pytest.mark.extended

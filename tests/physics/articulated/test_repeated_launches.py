@@ -8,25 +8,25 @@ from physvision import State
 from physvision.core import Sphere
 
 
-def made():
+def result():
     return world([free(placed(Sphere(0.25)))], friction=0.4, restitution=0.5)
 
 
 def end_and_gradients(engine, start, steps, controls, followed):
     q, v = start.q.clone().requires_grad_(), start.v.clone().requires_grad_()
-    asked = (q, v, controls) if followed else (q, v)
+    candidates = (q, v, controls) if followed else (q, v)
     if followed:
         controls.requires_grad_()
     trajectory = engine.rollout(State(q, v), steps, controls)
     weights = torch.linspace(1.0, 2.0, trajectory.q.numel(), dtype=DOUBLE).reshape(trajectory.q.shape)
     loss = (weights * trajectory.q).sum() + trajectory.v.sum()
-    return trajectory.q, trajectory.v, trajectory.status.residual, *torch.autograd.grad(loss, asked)
+    return trajectory.q, trajectory.v, trajectory.status.residual, *torch.autograd.grad(loss, candidates)
 
 
 @pytest.mark.parametrize("followed", [False, True])
 def test_repeated_launches_give_what_first_ones_give(followed):
     """Other states, numbers of steps, controls that lie otherwise in memory, and none, by turns."""
-    engine, generator = made(), torch.Generator().manual_seed(1)
+    engine, generator = result(), torch.Generator().manual_seed(1)
     pushes = torch.randn(1, 12, 6, dtype=DOUBLE, generator=generator)
     cases = []
     for turn in range(3):
@@ -35,14 +35,14 @@ def test_repeated_launches_give_what_first_ones_give(followed):
     cases += cases
     for start, steps, controls in cases:
         given = end_and_gradients(engine, start, steps, controls.detach(), followed)
-        fresh = end_and_gradients(made(), start, steps, controls.detach(), followed)
-        for one, other in zip(given, fresh, strict=True):
-            assert torch.equal(one, other)
+        fresh = end_and_gradients(result(), start, steps, controls.detach(), followed)
+        for entry, entry in zip(given, fresh, strict=True):
+            assert torch.equal(entry, entry)
 
 
 def test_repeated_launches_see_new_properties():
     """What an engine keeps anew is what its next launch computes with."""
-    engine = made()
+    engine = result()
     start = at(engine, 0.25, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     slid = engine.rollout(start, 10).final.v[0, 0]
     engine.set_properties(engine.checked({"friction": torch.zeros(2, dtype=DOUBLE)}))

@@ -29,9 +29,9 @@ def test_both_cores_give_what_one_gives():
             results.append((end.q, end.v, *torch.autograd.grad(end.v.sum(), (v, mass))))
     finally:
         torch.set_num_threads(threads)
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            assert torch.equal(one, two)
+    for result in results[1:]:
+        for entry, two in zip(results[0], result, strict=True):
+            assert torch.equal(entry, two)
 
 
 def test_more_than_one_thread_is_used(monkeypatch):
@@ -90,8 +90,8 @@ def test_quaternions_are_normalised_on_entry():
     state = random_state(engine, 3)
     longer = state.q.clone()
     longer[:, 3:7] *= 1.7
-    one, other = engine.rollout(state, 5), engine.rollout(State(longer, state.v), 5)
-    torch.testing.assert_close(one.q, other.q, rtol=1e-12, atol=1e-12)
+    single, reference = engine.rollout(state, 5), engine.rollout(State(longer, state.v), 5)
+    torch.testing.assert_close(single.q, reference.q, rtol=1e-12, atol=1e-12)
 
 
 def test_control_is_held_over_a_step_and_defaults_to_zero():
@@ -106,8 +106,8 @@ def test_engines_can_be_copied_and_pickled():
     engine = everything()
     state = random_state(engine, 4)
     expected = engine.rollout(state, 3).q
-    for other in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
-        assert torch.equal(other.rollout(state, 3).q, expected)
+    for entry in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
+        assert torch.equal(entry.rollout(state, 3).q, expected)
 
 
 def test_moving_an_engine_keeps_float64_properties():
@@ -154,9 +154,9 @@ def test_properties_are_checked_once(monkeypatch):
         assert torch.equal(engine.step(state, properties=known).q, expected.q)
     assert work == {"validate": 0, "pack": 1}
     mass.mul_(1.5)
-    other = engine.step(state, properties={"mass": mass}).q
-    assert not torch.equal(other, expected.q)
-    assert torch.equal(engine.step(state, properties=known).q, other)
+    reference = engine.step(state, properties={"mass": mass}).q
+    assert not torch.equal(reference, expected.q)
+    assert torch.equal(engine.step(state, properties=known).q, reference)
     learned = mass.clone().requires_grad_()
     known = engine.checked({"mass": learned}, 2)
     for _ in range(2):
@@ -176,5 +176,5 @@ def test_cuda_agrees_with_the_processor():
         mass = moved.properties.mass.clone().requires_grad_()
         end = moved.rollout(State(state.q.to(device), v), 20, properties={"mass": mass}).final
         results.append([x.cpu() for x in (end.q, end.v, *torch.autograd.grad(end.v.sum(), (v, mass)))])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
+    for entry, entry in zip(*results, strict=True):
+        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-10)

@@ -37,8 +37,8 @@ def test_a_spinning_ball_slows_evenly_and_stops(direction):
     start = rate * 0.01 * 25
     path = on_ground().rollout(state(velocity=(0, 0, 0, 0, 0, direction * start)), steps)
     spin = direction * path.v[0, :, 5]
-    wanted = [max(start - rate * 0.01 * k, 0.0) for k in range(steps + 1)]
-    assert spin.tolist() == pytest.approx(wanted, abs=1e-9)
+    target = [max(start - rate * 0.01 * k, 0.0) for k in range(steps + 1)]
+    assert spin.tolist() == pytest.approx(target, abs=1e-9)
     assert float((path.q[0, 25:] - path.q[0, -1]).abs().max()) < 1e-10
 
 
@@ -47,8 +47,8 @@ def test_a_rolling_ball_slows_evenly_and_stops():
     rate = ROLLING * MASS * GRAVITY / (INERTIA + MASS * RADIUS**2)
     start, steps = rate * 0.01 * 60, 90
     path = on_ground().rollout(state(velocity=(RADIUS * start, 0, 0, 0, start, 0)), steps)
-    wanted = [RADIUS * max(start - rate * 0.01 * k, 0.0) for k in range(steps + 1)]
-    assert path.v[0, :, 0].tolist() == pytest.approx(wanted, abs=1e-9)
+    target = [RADIUS * max(start - rate * 0.01 * k, 0.0) for k in range(steps + 1)]
+    assert path.v[0, :, 0].tolist() == pytest.approx(target, abs=1e-9)
     length = RADIUS * start * 0.6 / 2
     assert float(path.q[0, -1, 0]) == pytest.approx(length, abs=1e-9)
 
@@ -61,8 +61,8 @@ def test_a_ball_on_a_slope_stays_where_rolling_friction_holds_it():
         gravity = (GRAVITY * slope / size, 0.0, -GRAVITY / size)
         path = on_ground(gravity=gravity).rollout(state(), 100)
         acceleration = MASS * RADIUS * GRAVITY * off / size / (INERTIA + MASS * RADIUS**2) * RADIUS
-        wanted = acceleration / 2 if moves else 0.0
-        assert float(path.q[0, -1, 0]) == pytest.approx(wanted, abs=1e-9)
+        target = acceleration / 2 if moves else 0.0
+        assert float(path.q[0, -1, 0]) == pytest.approx(target, abs=1e-9)
 
 
 def test_rolling_friction_turns_with_the_motion():
@@ -121,10 +121,10 @@ def test_gradients_of_rotational_friction():
             return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
         def along(name, value, rng=rng):
-            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
             if name == "inertia":
-                found = torch.eye(3, dtype=DOUBLE).expand(2, 3, 3)
-            return found if name in ("q", "v") else 0.1 * found * value
+                result = torch.eye(3, dtype=DOUBLE).expand(2, 3, 3)
+            return result if name in ("q", "v") else 0.1 * result * value
 
         checked += compare(loss, values, along)
     assert checked >= 20  # of 28

@@ -24,13 +24,13 @@ def test_a_scene_that_is_not_there_is_named():
 
 
 def test_ten_quadrupeds_move_as_one_alone():
-    ten, one, steps = scenes.load("ten_quadrupeds"), scenes.load("quadruped"), 50
-    targets = 0.2 * torch.randn(1, steps, one.nu, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    alone = one.rollout(one.initial_state(dtype=torch.float64), steps, targets).final
+    ten, single, steps = scenes.load("ten_quadrupeds"), scenes.load("quadruped"), 50
+    targets = 0.2 * torch.randn(1, steps, single.nu, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    alone = single.rollout(single.initial_state(dtype=torch.float64), steps, targets).final
     final = ten.rollout(ten.initial_state(dtype=torch.float64), steps, targets.repeat(1, 1, 10)).final
-    apart = final.q.reshape(10, -1) - alone.q
-    assert float(apart[:, 2:].abs().max()) < 1e-9
-    assert apart[[0, 9], :2].round(decimals=9).tolist() == [[0.0, -2.0], [-1.5, 2.0]]
+    separation = final.q.reshape(10, -1) - alone.q
+    assert float(separation[:, 2:].abs().max()) < 1e-9
+    assert separation[[0, 9], :2].round(decimals=9).tolist() == [[0.0, -2.0], [-1.5, 2.0]]
 
 
 def test_the_racecar_weighs_what_the_paper_says():
@@ -56,7 +56,7 @@ def test_fingers_that_press_on_the_ground_and_on_a_ball_are_held():
     generator = torch.Generator().manual_seed(0)
     around = torch.tensor([-0.12379365866894185, 0.05498989955815162, 0.02144193370490817], dtype=torch.float64)
     targets = around + 0.01 * torch.randn(4000, 1, 3, generator=generator, dtype=torch.float64)
-    start = State(*(torch.tensor([each], dtype=torch.float64).expand(4000, -1).clone() for each in (q, v)))
+    start = State(*(torch.tensor([entry], dtype=torch.float64).expand(4000, -1).clone() for entry in (q, v)))
     status = engine.rollout(start, 3, targets.expand(-1, 3, -1).contiguous()).status
     assert bool(status.converged.all())
     assert float(status.residual.max()) < 1e-11

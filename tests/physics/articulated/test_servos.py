@@ -82,8 +82,8 @@ def test_gradients_of_servos(contact):
             return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
         def along(name, value, rng=rng):
-            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
-            return found * value if name in ("joint_stiffness", "joint_damping", "mass") else found
+            result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            return result * value if name in ("joint_stiffness", "joint_damping", "mass") else result
 
         checked += compare(loss, values, along)
     assert checked >= 18  # of 21

@@ -19,16 +19,16 @@ SPIN = (9.0, 6.0, -8.0)  # rad/s
 
 
 def thrown(dt, height=50.0, center=CENTER):
-    """A weightless body above a plane, its centre of mass aside."""
+    """A weightless body above a plane, its center of mass aside."""
     body = Body("body", None, [Joint("free")], MASS, center, INERTIA, shapes=[Placed(Sphere(0.1))])
     engine = tree([body], dt=dt, gravity=(0, 0, 0), static_shapes=[Placed(Plane())], contact="event")
     q = torch.tensor([[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0]], dtype=DOUBLE)
-    # The centre of mass rests: the origin moves about it.
+    # The center of mass rests: the origin moves about it.
     return engine, State(q, torch.tensor([[*-np.cross(SPIN, center), *SPIN]], dtype=DOUBLE))
 
 
 def exact(time):
-    """The quaternion and the velocity of Euler's equations after a time, about the centre of mass."""
+    """The quaternion and the velocity of Euler's equations after a time, about the center of mass."""
     moments = np.array(INERTIA)
 
     def rates(_, state):
@@ -36,8 +36,8 @@ def exact(time):
         turn = np.concatenate([[-np.dot(r, w)], s * w + np.cross(r, w)]) / 2
         return np.concatenate([turn, -np.cross(w, moments * w) / moments])
 
-    found = solve_ivp(rates, (0, time), [1, 0, 0, 0, *SPIN], method="DOP853", rtol=1e-12, atol=1e-13)
-    return found.y[:4, -1], found.y[4:, -1]
+    result = solve_ivp(rates, (0, time), [1, 0, 0, 0, *SPIN], method="DOP853", rtol=1e-12, atol=1e-13)
+    return result.y[:4, -1], result.y[4:, -1]
 
 
 def test_a_body_spins_by_eulers_equations_to_second_order():
@@ -46,10 +46,12 @@ def test_a_body_spins_by_eulers_equations_to_second_order():
     for dt in (4e-3, 2e-3, 1e-3):
         engine, start = thrown(dt)
         end = engine.rollout(start, round(time / dt)).final
-        apart = Rotation.from_quat(turn, scalar_first=True).inv() * Rotation.from_quat(end.q[0, 3:], scalar_first=True)
-        errors.append(math.hypot(apart.magnitude(), float((end.v[0, 3:] - torch.tensor(spin)).norm())))
+        separation = Rotation.from_quat(turn, scalar_first=True).inv() * Rotation.from_quat(
+            end.q[0, 3:], scalar_first=True
+        )
+        errors.append(math.hypot(separation.magnitude(), float((end.v[0, 3:] - torch.tensor(spin)).norm())))
     assert errors[0] < 0.05
-    assert all(3.6 < coarse / fine < 4.4 for coarse, fine in pairwise(errors))
+    assert all(3.6 < coarse_steps / fine < 4.4 for coarse_steps, fine in pairwise(errors))
 
 
 def test_what_spins_gains_no_energy_to_speak_of():

@@ -19,7 +19,7 @@ BENT = {"upper_leg_2_hip": 0.6, "lower_leg_2_upper_leg": -1.2}  # rad, by parts 
 HIGH = 0.1 + 0.34 + TOE  # of the body at the start: its toes are about 0.1 m above the ground
 
 
-def held(joint: Joint) -> Joint:
+def fixed(joint: Joint) -> Joint:
     """A joint whose servo pulls it to the angle at which its leg stands, with angle and velocity of the step's end."""
     if joint.kind == "free":
         return joint
@@ -41,7 +41,7 @@ def laikagos(count: int) -> Articulation:
             name=f"{body.name} {k}",
             parent=None if body.parent is None else f"{body.parent} {k}",
             shapes=[Placed(Sphere(TOE))] if "toe" in body.name else [],
-            joints=[held(joint) for joint in body.joints],
+            joints=[fixed(joint) for joint in body.joints],
         )
 
     robots = [copied(body, k) for k in range(count) for body in bodies]
@@ -51,7 +51,7 @@ def laikagos(count: int) -> Articulation:
 def dropped(engine: Articulation, robots: int) -> State:
     start = engine.initial_state(1, DOUBLE)
     q = start.q.clone().reshape(1, robots, -1)
-    q[:, :, 0] = torch.arange(robots)  # a metre apart
+    q[:, :, 0] = torch.arange(robots)  # a meter apart
     q[:, :, 2] = HIGH
     return State(q.reshape(1, -1), start.v)
 
@@ -79,10 +79,10 @@ def test_ten_in_one_world_are_ten_in_a_batch():
     batch = alone.rollout(dropped(alone, 1).repeat(10), steps)
     assert path.status is not None
     assert bool(path.status.converged)
-    apart = path.q.reshape(steps + 1, 10, -1) - single.q[0].unsqueeze(1)
-    apart[:, :, 0] -= torch.arange(10)
-    assert float(apart.abs().max()) < 1e-9
+    separation = path.q.reshape(steps + 1, 10, -1) - single.q[0].unsqueeze(1)
+    separation[:, :, 0] -= torch.arange(10)
+    assert float(separation.abs().max()) < 1e-9
     assert torch.equal(batch.q, single.q.expand(10, -1, -1))
     force = together.contacts(path.final).impulse.sum(1)[0, 2] / together.dt
-    one = alone.contacts(single.final).impulse.sum(1)[0, 2] / alone.dt
-    assert float(force) == pytest.approx(10 * float(one), rel=1e-9)
+    reference = alone.contacts(single.final).impulse.sum(1)[0, 2] / alone.dt
+    assert float(force) == pytest.approx(10 * float(reference), rel=1e-9)

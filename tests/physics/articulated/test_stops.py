@@ -42,7 +42,7 @@ def test_a_slider_stops_and_is_pulled_away_again(dt, upper):
     late = total - (-v0 - root) / pull
     assert float(path.q[0, -1, 0].detach()) == pytest.approx(sign * (stop + pull * late**2 / 2), abs=1e-9)
     by_q, by_v, by_limit = torch.autograd.grad(path.q[0, -1, 0], (q, v, ranges))
-    # The way to the stop is away = −v0 t − a t² / 2: it takes 1 / root longer a metre, and t / root longer a m/s.
+    # The way to the stop is away = −v0 t − a t² / 2: it takes 1 / root longer a meter, and t / root longer a m/s.
     assert float(by_q[0, 0]) == pytest.approx(-pull * late / root, abs=1e-9)
     assert float(by_v[0, 0]) == pytest.approx(-pull * late * (total - late) / root, abs=1e-9)
     assert float(by_limit[0, int(upper)]) == pytest.approx(1 + pull * late / root, abs=1e-9)
@@ -108,10 +108,10 @@ def test_a_ball_joint_stops_as_a_hinge_does():
     ball = tree([bar("bar", None, Joint("ball", limits=(-math.inf, largest)))], **pulled)
     path = hinge.rollout(State(torch.tensor([[start]], dtype=DOUBLE), torch.tensor([[spin]], dtype=DOUBLE)), 600)
     q = torch.tensor([[math.cos(start / 2), 0, math.sin(start / 2), 0]], dtype=DOUBLE)
-    other = ball.rollout(State(q, torch.tensor([[0, spin, 0]], dtype=DOUBLE)), 600)
-    assert other.status is not None
-    assert bool(other.status.converged)
-    angle = 2 * torch.atan2(other.q[0, :, 2], other.q[0, :, 0])
+    reference = ball.rollout(State(q, torch.tensor([[0, spin, 0]], dtype=DOUBLE)), 600)
+    assert reference.status is not None
+    assert bool(reference.status.converged)
+    angle = 2 * torch.atan2(reference.q[0, :, 2], reference.q[0, :, 0])
     torch.testing.assert_close(angle, path.q[0, :, 0], rtol=0, atol=1e-9)
     assert float(path.q[0, -1].abs()) == pytest.approx(largest, abs=1e-9)
 

@@ -42,22 +42,22 @@ def momentum(engine, state):
 
 
 def ratios(errors):
-    return [coarse / fine for coarse, fine in pairwise(errors)]
+    return [coarse_steps / fine for coarse_steps, fine in pairwise(errors)]
 
 
 def test_a_floating_base_with_arms_keeps_energy_and_momentum_to_second_order():
     time, start = 0.4, spun()
     first = momentum(floating(1e-3), start)
-    energy, momenta, places = [], [], []
+    energy, momenta, positions = [], [], []
     for dt in (8e-3, 4e-3, 2e-3, 1e-3):
         engine = floating(dt)
         end = engine.rollout(start, round(time / dt)).final
         energy.append(abs(float((sum(engine.energy(end)) / sum(engine.energy(start)) - 1)[0])))
         momenta.append(float((momentum(engine, end) - first)[3:].norm()))
-        places.append(end.q)
-    apart = [float(floating(1e-3).difference(one, other).norm()) for one, other in pairwise(places)]
+        positions.append(end.q)
+    separation = [float(floating(1e-3).difference(entry, entry).norm()) for entry, entry in pairwise(positions)]
     assert energy[1] < 1e-3
-    for errors in (energy, momenta, apart):
+    for errors in (energy, momenta, separation):
         assert all(ratio > 3.5 for ratio in ratios(errors)), errors
 
 
@@ -76,11 +76,11 @@ def test_a_pendulum_keeps_its_energy_to_second_order():
 
 def test_gradients_of_a_tree_in_flight_and_through_an_impact():
     base = Body("base", None, [Joint("free")], 0.7, (0.03, -0.02, 0.05), INERTIA, shapes=[Placed(Sphere(0.1))])
-    held = {"stiffness": 3.0, "damping": 0.02}
+    fixed = {"stiffness": 3.0, "damping": 0.02}
     bodies = [
         base,
-        arm("left", (1, 0.5, 0), (0.1, 0, 0), **held),
-        arm("right", (0, 1, 0.3), (-0.1, 0, 0.05), **held, implicit_spring=True),
+        arm("left", (1, 0.5, 0), (0.1, 0, 0), **fixed),
+        arm("right", (0, 1, 0.3), (-0.1, 0, 0.05), **fixed, implicit_spring=True),
     ]
     wrist = Body("wrist", "left", [Joint("ball")], 0.2, (0.01, 0.02, 0.05), (0.001, 0.002, 0.0015))
     slider = Body("slider", "right", [Joint("prismatic", (0.3, 0, 1))], 0.1, (0, 0.02, 0.0), (0.001,) * 3)

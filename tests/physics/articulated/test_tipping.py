@@ -15,7 +15,7 @@ DOUBLE = torch.float64
 MASS, DEEP, HIGH, G = 2.0, 0.3, 0.5, 10.0
 MOMENT = MASS / 12 * (DEEP**2 + HIGH**2)
 REACH = math.hypot(DEEP, HIGH) / 2
-LEAN = math.atan2(DEEP, HIGH)  # at which the centre is above the edge
+LEAN = math.atan2(DEEP, HIGH)  # at which the center is above the edge
 
 
 def tipped(dt: float, turn: float, total: float) -> tuple[float, float, float]:
@@ -28,7 +28,7 @@ def tipped(dt: float, turn: float, total: float) -> tuple[float, float, float]:
     )
     start = engine.initial_state(1, DOUBLE)
     q = start.q.clone()
-    # Turned by `turn` about the edge at x = 0, y, which lies on the ground; the centre is at an angle from upright.
+    # Turned by `turn` about the edge at x = 0, y, which lies on the ground; the center is at an angle from upright.
     angle = turn - LEAN
     q[0, 0], q[0, 2] = REACH * math.sin(angle), REACH * math.cos(angle)
     q[0, 3], q[0, 5] = math.cos(turn / 2), math.sin(turn / 2)
@@ -36,9 +36,9 @@ def tipped(dt: float, turn: float, total: float) -> tuple[float, float, float]:
     assert path.status is not None
     assert path.status.converged.all()
     end = path.final
-    found = 2 * math.atan2(float(end.q[0, 5]), float(end.q[0, 3]))
-    edge = float(end.q[0, 0]) - REACH * math.sin(found - LEAN)
-    return found, float(end.v[0, 4]), edge
+    result = 2 * math.atan2(float(end.q[0, 5]), float(end.q[0, 3]))
+    edge = float(end.q[0, 0]) - REACH * math.sin(result - LEAN)
+    return result, float(end.v[0, 4]), edge
 
 
 def exact(turn: float, total: float) -> tuple[float, float]:
@@ -52,25 +52,25 @@ def exact(turn: float, total: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("beyond", [0.05, -0.05])
 def test_a_box_tips_over_or_falls_back(beyond):
-    """Left to itself a little beyond, or before, the angle at which its centre is above its edge.
+    """Left to itself a little beyond, or before, the angle at which its center is above its edge.
 
     Acceleration is held over a step, so the scheme is of first order: a quarter of the step, a quarter of the error.
     """
     turn, total = LEAN + beyond, 0.4
-    wanted = exact(turn, total)
-    assert (wanted[0] - turn) * beyond > 0
+    target = exact(turn, total)
+    assert (target[0] - turn) * beyond > 0
     errors = []
     for dt in (4e-3, 1e-3, 2.5e-4):
-        found = tipped(dt, turn, total)
-        errors.append(max(abs(found[0] - wanted[0]), abs(found[1] - wanted[1])))
-        assert abs(found[2]) < dt * 0.05  # the edge stays where it is
+        result = tipped(dt, turn, total)
+        errors.append(max(abs(result[0] - target[0]), abs(result[1] - target[1])))
+        assert abs(result[2]) < dt * 0.05  # the edge stays where it is
     assert errors[-1] < 2e-3
-    for coarse, fine in pairwise(errors):
-        assert 3.5 < coarse / fine < 4.5
+    for coarse_steps, fine in pairwise(errors):
+        assert 3.5 < coarse_steps / fine < 4.5
 
 
 def test_a_box_that_leans_less_is_set_down_flat():
     """It falls back on its face, and rests there."""
-    found, rate, _ = tipped(2e-3, 0.2, 3.0)
-    assert found == pytest.approx(0.0, abs=1e-4)
+    result, rate, _ = tipped(2e-3, 0.2, 3.0)
+    assert result == pytest.approx(0.0, abs=1e-4)
     assert rate == pytest.approx(0.0, abs=1e-6)

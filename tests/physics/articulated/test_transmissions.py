@@ -34,9 +34,9 @@ def two_sliders(transmissions, dt=0.01, masses=(2.0, 3.0), contact="event", shap
 
 def pushed(engine, force, steps, pulls=0):
     """The same force on the first velocity in each step, and nothing else."""
-    found = torch.zeros(1, steps, engine.nu, dtype=DOUBLE)
-    found[..., 0] = force
-    return found
+    result = torch.zeros(1, steps, engine.nu, dtype=DOUBLE)
+    result[..., 0] = force
+    return result
 
 
 @pytest.mark.parametrize("force", [4.9, -4.9, 0.0])
@@ -57,7 +57,7 @@ def test_dry_friction_is_a_constant_force_on_what_slides(force):
 
 
 def test_dry_friction_stops_what_slides_for_good():
-    """From v0 it takes m v0 / f seconds and v0 / 2 times as many metres; here both are whole steps."""
+    """From v0 it takes m v0 / f seconds and v0 / 2 times as many meters; here both are whole steps."""
     engine = slider(friction_loss=5.0)
     path = engine.rollout(State(row(0.0), row(1.0)), 100)
     assert float(path.q[0, 40, 0]) == pytest.approx(0.4 / 2, abs=1e-12)
@@ -80,27 +80,27 @@ def test_a_servo_without_limits_is_that_of_a_joint(stiffness):
         stiffness=stiffness, damping=1.5, spring_reference=(0.7,), implicit_spring=True, limits=(-9.0, 9.0)
     )
     start = State(row(0.2), row(-0.4))
-    wanted = of_joint.rollout(start, 300)
+    target = of_joint.rollout(start, 300)
     for rest, control in ((0.7 / 0.5, 0.0), (0.0, 0.7 * stiffness * 2)):
         # With gear g the joint feels g² of stiffness and damping.
         servo = Transmission({"x": 2.0}, stiffness=stiffness / 4, damping=1.5 / 4, rest_position=rest)
         engine = slider([servo])
         controls = torch.tensor([0.0, control / 4], dtype=DOUBLE).expand(1, 300, 2)
         path = engine.rollout(start, 300, controls)
-        assert float((path.q - wanted.q).abs().max()) < 1e-11
-        assert float((path.v - wanted.v).abs().max()) < 1e-9
+        assert float((path.q - target.q).abs().max()) < 1e-11
+        assert float((path.v - target.v).abs().max()) < 1e-9
 
 
 def test_a_velocity_servo_with_a_largest_force():
     """At its limit it accelerates at F / m until the wanted velocity is reached, which it then keeps, and no longer."""
     servo = Transmission({"x": 1.0}, damping=1e9, force_range=(-4.0, 4.0))
     engine = slider([servo])
-    wanted, steps = 0.6, 60
-    controls = torch.tensor([0.0, wanted * 1e9], dtype=DOUBLE).expand(1, steps, 2).clone()
+    target, steps = 0.6, 60
+    controls = torch.tensor([0.0, target * 1e9], dtype=DOUBLE).expand(1, steps, 2).clone()
     path = engine.rollout(State(row(0.0), row(0.0)), steps, controls)
     times = torch.arange(31, dtype=DOUBLE) * 0.01
     assert path.v[0, :31, 0].tolist() == pytest.approx((times * 2.0).tolist(), abs=1e-8)
-    assert path.v[0, 30:, 0].tolist() == pytest.approx([wanted] * 31, abs=1e-8)
+    assert path.v[0, 30:, 0].tolist() == pytest.approx([target] * 31, abs=1e-8)
     # Pushed harder than it can resist, it gives way by what is left.
     controls[..., 0] = -7.0
     path = engine.rollout(State(row(0.0), row(0.6)), 10, controls[:, :10])
@@ -118,8 +118,8 @@ def test_a_servo_with_a_largest_speed_is_a_motor_with_a_gain():
     controls = torch.tensor([0.0, gain * damping * target], dtype=DOUBLE).expand(1, 60, 2)
     path = slider([servo]).rollout(State(row(0.0), row(0.0)), 60, controls)
     for _ in range(60):
-        asked = max(-speed, min(speed, gain * (target - q)))
-        q, before = q + 0.01 * (before + asked) / 2, asked
+        candidates = max(-speed, min(speed, gain * (target - q)))
+        q, before = q + 0.01 * (before + candidates) / 2, candidates
         expected.append(q)
     assert path.q[0, :, 0].tolist() == pytest.approx(expected, abs=1e-6)
     with pytest.raises(ModelError, match="max_speed must be at least zero and needs a servo with damping"):
@@ -138,9 +138,9 @@ def test_what_is_tied_moves_as_one():
 def test_a_tie_that_is_off_closes():
     engine = two_sliders([Transmission({"a": 1.0, "b": -1.0}, "equality", rest_position=0.5)])
     path = engine.rollout(State(row(0.4, 0.0), row(0.0, 0.0)), 200)
-    apart = path.q[0, :, 0] - path.q[0, :, 1] - 0.5
-    assert float(apart[-1].abs()) < 1e-9
-    assert bool((apart <= 1e-12).all())
+    separation = path.q[0, :, 0] - path.q[0, :, 1] - 0.5
+    assert float(separation[-1].abs()) < 1e-9
+    assert bool((separation <= 1e-12).all())
 
 
 def test_an_impact_is_felt_through_a_tie():
@@ -224,19 +224,19 @@ def test_gradients_of_all_rows(speeds):
 
         def loss(given, weights=weights):
             properties = {name: given[name] for name in leaves}
-            others = engine.properties.transmission_force_range[2:].expand(*given["limits"].shape[:-2], -1, -1)
-            properties["transmission_force_range"] = torch.cat([given["limits"], others], -2)
+            rest = engine.properties.transmission_force_range[2:].expand(*given["limits"].shape[:-2], -1, -1)
+            properties["transmission_force_range"] = torch.cat([given["limits"], rest], -2)
             if "speeds" in given:
-                others = engine.properties.transmission_max_speed[2:].expand(*given["speeds"].shape[:-1], -1)
-                properties["transmission_max_speed"] = torch.cat([given["speeds"], others], -1)
+                rest = engine.properties.transmission_max_speed[2:].expand(*given["speeds"].shape[:-1], -1)
+                properties["transmission_max_speed"] = torch.cat([given["speeds"], rest], -1)
             path = engine.rollout(State(given["q"], given["v"]), 30, given["controls"], properties)
             assert path.status is not None
             assert path.status.converged.all()
             return torch.cat([path.q[:, -1], path.v[:, -1]], 1) @ weights
 
         def along(name, value, rng=rng):
-            found = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
-            return found if name in ("q", "v", "controls", "position") else found * value
+            result = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
+            return result if name in ("q", "v", "controls", "position") else result * value
 
         checked += compare(loss, values, along)
     assert checked >= 30  # of 36
@@ -245,21 +245,21 @@ def test_gradients_of_all_rows(speeds):
 def test_bad_rows():
     bodies = [Body("a", None, [Joint("ball", name="a")]), Body("b", None, [Joint("revolute", name="b")])]
 
-    def made(*given, **options):
+    def result(*given, **options):
         return tree(bodies, contact="event", transmissions=[Transmission(*given, **options, name="pull")])
 
     with pytest.raises(ModelError, match="'pull': there is no joint 'c'"):
-        made({"c": 1.0}, damping=1.0)
+        result({"c": 1.0}, damping=1.0)
     with pytest.raises(ModelError, match="'pull': joint 'a' is neither revolute nor prismatic"):
-        made({"a": 1.0}, damping=1.0)
+        result({"a": 1.0}, damping=1.0)
     with pytest.raises(ModelError, match="needs stiffness or damping"):
-        made({"b": 1.0})
+        result({"b": 1.0})
     with pytest.raises(ModelError, match="expected force_range"):
-        made({"b": 1.0}, damping=1.0, force_range=(1.0, -1.0))
+        result({"b": 1.0}, damping=1.0, force_range=(1.0, -1.0))
     with pytest.raises(ModelError, match=r"expected a kind among .*, got 'rope'"):
-        made({"b": 1.0}, "rope")
+        result({"b": 1.0}, "rope")
     with pytest.raises(ModelError, match="force_range of friction must contain zero"):
-        made({"b": 1.0}, "friction", force_range=(1.0, 2.0))
+        result({"b": 1.0}, "friction", force_range=(1.0, 2.0))
     with pytest.raises(InputError, match="make the engine with contact='event'"):
         tree(bodies, transmissions=[Transmission({"b": 1.0}, damping=1.0)])
     with pytest.raises(InputError, match="dry friction is a constraint of its own"):

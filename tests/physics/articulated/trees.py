@@ -56,9 +56,9 @@ def random_bodies(seed: int, kinds: list[str], free_root: bool) -> list[Body]:
 
 
 @st.composite
-def descriptions(draw: st.DrawFn, most: int = 30) -> tuple[int, list[str], bool]:
+def descriptions(draw: st.DrawFn, limit: int = 30) -> tuple[int, list[str], bool]:
     """Arguments of `random_bodies` for a tree of up to `most` bodies, at least one of which moves."""
-    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=most))
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=limit))
     free_root = draw(st.booleans())
     if not free_root and set(kinds) == {"fixed"}:
         kinds[-1] = "revolute"

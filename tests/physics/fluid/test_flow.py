@@ -102,8 +102,8 @@ def cavity(n):
 
 def test_a_lid_drives_the_cavity_as_published():
     """Botella and Peyret's spectral values, u −0.21404 and v 0.17957, −0.25380; with an error of second order."""
-    coarse, fine = cavity(16), cavity(32)
-    refined = fine + (fine - coarse) / 3
+    coarse_steps, fine = cavity(16), cavity(32)
+    refined = fine + (fine - coarse_steps) / 3
     exact = torch.tensor([-0.21404, 0.17957, -0.25380], dtype=torch.float64)
     torch.testing.assert_close(refined, exact, rtol=0.01, atol=0)
     torch.testing.assert_close(fine, exact, rtol=0.04, atol=0)
@@ -134,8 +134,8 @@ def test_dye_that_is_taken_back_has_its_shape():
         flow = Flow((n, n), (math.pi, math.pi), FluidMaterial(0.0), dt=0.8 / n, solid_time=1.0)
         (x, y), (a, b) = flow.faces(0), flow.faces(1)
         u, v = torch.sin(x) * torch.cos(y), -torch.cos(a) * torch.sin(b)
-        centre = (torch.arange(n, dtype=torch.float64) + 0.5) * math.pi / n
-        dye = torch.exp(-4 * ((centre[:, None] - 1.2) ** 2 + (centre - 1.5) ** 2))
+        center = (torch.arange(n, dtype=torch.float64) + 0.5) * math.pi / n
+        dye = torch.exp(-4 * ((center[:, None] - 1.2) ** 2 + (center - 1.5) ** 2))
         steps = round(1.0 / flow.dt)
         # Inviscid and steady: each half of the way goes through the same flow, once against it.
         there = flow.rollout(flow.flow_state(u[None], v[None], dye[None]), steps).final
@@ -206,13 +206,13 @@ def test_steps_by_waves_are_those_of_a_box_with_dye(cells):
     controls = torch.rand(2, 4, 2, dtype=torch.float64, requires_grad=True)
     leaves = {"viscosity": torch.tensor([0.03, 0.02]).double(), "gravity": torch.tensor([0.3, -1.0]).double()}
     inputs = (v, controls, *(leaf.requires_grad_() for leaf in leaves.values()))
-    weight, found = torch.randn(2, 5, flow.nv, dtype=torch.float64), []
+    weight, result = torch.randn(2, 5, flow.nv, dtype=torch.float64), []
     for dye in (0.0, 1.0):
         run = flow.rollout(State(torch.full((2, flow.nq), dye).double(), v), 4, controls, leaves)
-        found.append((run.v, *torch.autograd.grad((run.v * weight).sum(), inputs)))
+        result.append((run.v, *torch.autograd.grad((run.v * weight).sum(), inputs)))
         assert flow.divergence(run.final).abs().max() < 1e-10
     assert flow.rollout(State(torch.zeros(0, flow.nq), torch.zeros(0, flow.nv)), 4).v.shape == (0, 5, flow.nv)
-    for ours, theirs in zip(*found, strict=True):
+    for ours, theirs in zip(*result, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
 
 
@@ -220,13 +220,13 @@ def test_worlds_are_apart_and_a_shared_leaf_has_the_sum():
     flow = everything(("walls", "walls"))
     start = flow.initial_state(2, torch.float64)
     v = torch.randn(2, flow.nv, dtype=torch.float64)
-    both = flow.rollout(State(start.q, v), 3)
-    torch.testing.assert_close(flow.rollout(State(start.q[:1], v[:1]), 3).v, both.v[:1], rtol=1e-12, atol=1e-12)
+    pair = flow.rollout(State(start.q, v), 3)
+    torch.testing.assert_close(flow.rollout(State(start.q[:1], v[:1]), 3).v, pair.v[:1], rtol=1e-12, atol=1e-12)
     shared = flow.properties.solid.clone().requires_grad_()
-    apart = shared.detach().repeat(2, 1, 1).requires_grad_()
-    for leaf in (shared, apart):
+    separation = shared.detach().repeat(2, 1, 1).requires_grad_()
+    for leaf in (shared, separation):
         flow.rollout(State(start.q, v), 3, properties={"solid": leaf}).v.square().sum().backward()
-    torch.testing.assert_close(shared.grad, apart.grad.sum(0))
+    torch.testing.assert_close(shared.grad, separation.grad.sum(0))
     density = flow.properties.density.clone().requires_grad_()
     flow.rollout(State(start.q, v), 2, properties={"density": density}).v.sum().backward()
     assert density.grad == 0.0  # it scales forces alone
@@ -245,7 +245,7 @@ def test_steps_far_too_long_are_marked():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "said"),
+    ("given", "error", "message"),
     [
         ({"viscosity": -1.0}, ModelError, "viscosity"),
         ({"density": 0.0}, ModelError, "density"),
@@ -258,7 +258,7 @@ def test_steps_far_too_long_are_marked():
         ({"jets": [Jet((0.5, 0.5), 0.0, (1.0, 0.0))]}, InputError, "radius"),
     ],
 )
-def test_nonsense_is_refused(given, error, said):
+def test_nonsense_is_refused(given, error, message):
     numbers = {"cells": (4, 4), "size": (1.0, 1.0), "dt": 0.01, "viscosity": 0.1} | given
     cells, size = numbers.pop("cells"), numbers.pop("size")
 
@@ -266,7 +266,7 @@ def test_nonsense_is_refused(given, error, said):
         return {field.name: numbers.pop(field.name) for field in fields(kind) if field.name in numbers}
 
     material = FluidMaterial(**take(FluidMaterial))
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         Flow(cells, size, material, boundary=Boundary(**take(Boundary)), **numbers)._operation(torch.device("cpu"))
 
 

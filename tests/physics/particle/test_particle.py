@@ -46,8 +46,8 @@ def test_a_circle_is_the_articulated_pendulum():
     rod = articulated.chain([0.9], dt=0.02, integrator="runge_kutta_4")
     point = Particle("circle", dt=0.02, restoring=9.81 / 0.6, length=0.6)
     start = state([2.5, 0.3])
-    one, other = rod.rollout(start, 200), point.rollout(start, 200)
-    torch.testing.assert_close(one.q, other.q, rtol=0, atol=1e-9)
+    first_shape, second_shape = rod.rollout(start, 200), point.rollout(start, 200)
+    torch.testing.assert_close(first_shape.q, second_shape.q, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("path", ["line", "plane", "circle"])
@@ -83,9 +83,9 @@ def test_energy_is_kept_without_drag_and_poses_follow():
 def test_truncation_cuts_gradients_not_motion():
     engine = Particle("line", dt=0.05, restoring=3.0)
     whole = engine.rollout(state([1.0, 0.0]), 10)
-    begun = state([1.0, 0.0])
-    begun.q.requires_grad_()
-    cut = engine.rollout(begun, 10, truncate=5)
+    start = state([1.0, 0.0])
+    start.q.requires_grad_()
+    cut = engine.rollout(start, 10, truncate=5)
     torch.testing.assert_close(cut.q, whole.q)
-    assert torch.autograd.grad(cut.q[0, 5].sum(), begun.q, retain_graph=True)[0].abs().sum() > 0
-    assert not torch.autograd.grad(cut.q[0, 6].sum(), begun.q)[0].any()
+    assert torch.autograd.grad(cut.q[0, 5].sum(), start.q, retain_graph=True)[0].abs().sum() > 0
+    assert not torch.autograd.grad(cut.q[0, 6].sum(), start.q)[0].any()

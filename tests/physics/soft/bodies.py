@@ -83,8 +83,8 @@ def inner_energy(body, x, x0, control):
         if body.mesh.cloth:
             lam = young * poisson / (1 - poisson**2)
 
-        def matrix(places, corners=corners):
-            return torch.stack([places[k] - places[corners[0]] for k in corners[1:]], 1)
+        def matrix(positions, corners=corners):
+            return torch.stack([positions[k] - positions[corners[0]] for k in corners[1:]], 1)
 
         at_rest = matrix(p.rest)
         if body.mesh.cloth:
@@ -129,22 +129,22 @@ def inner_energy(body, x, x0, control):
         n = n / n.norm()
         point = torch.tensor(ground.point, dtype=x.dtype)
         press = p.contact_stiffness * areas
-        overlap, before = ((-(places[:count] - point) @ n).clamp(min=0) for places in (x, x0))
+        penetration, before = ((-(positions[:count] - point) @ n).clamp(min=0) for positions in (x, x0))
         w = (x - x0)[:count] / h
         w = w - torch.outer(w @ n, n)
         slipping = (w.square().sum(1) + body.slip_speed**2).sqrt()
-        total = total + (press * overlap**2 / 2 + p.friction[k] * press * before * h * slipping).sum()
+        total = total + (press * penetration**2 / 2 + p.friction[k] * press * before * h * slipping).sum()
     for k, solid in enumerate(body.colliders):
         half = torch.tensor(solid.half_size or [0.0] * body.axes, dtype=x.dtype)
-        r, r0 = (places[:count] - places[count + k] for places in (x, x0))
-        d, d0 = (each - each.clamp(min=-half, max=half) for each in (r, r0))
-        overlap, before = ((p.radius[k] - each.norm(dim=1)).clamp(min=0) for each in (d, d0))
+        r, r0 = (positions[:count] - positions[count + k] for positions in (x, x0))
+        d, d0 = (entry - entry.clamp(min=-half, max=half) for entry in (r, r0))
+        penetration, before = ((p.radius[k] - entry.norm(dim=1)).clamp(min=0) for entry in (d, d0))
         n = d0 / d0.norm(dim=1, keepdim=True)
         w = (r - r0) / h
         w = w - (w * n).sum(1, keepdim=True) * n
         press, slipping = p.contact_stiffness * areas, (w.square().sum(1) + body.slip_speed**2).sqrt()
         friction = p.friction[len(body.grounds) + k]
-        total = total + (press * overlap**2 / 2 + friction * press * before * h * slipping).sum()
+        total = total + (press * penetration**2 / 2 + friction * press * before * h * slipping).sum()
     return total - (mass[:, None] * x * p.gravity).sum(), mass
 
 
@@ -152,10 +152,10 @@ def curved(rest, x, corners, own, elements, mu, lam):
     """μ |K|² + λ/2 |tr K|² of a triangle: K by the divergence theorem, of slopes in it and in what is unfolded."""
     area = torch.linalg.cross(rest[corners[1]] - rest[corners[0]], rest[corners[2]] - rest[corners[0]]).norm() / 2
 
-    def slope(flat, places):
+    def slope(flat, positions):
         """∂x/∂X, of three corners' places in the triangle's plane."""
         sides = torch.stack([flat[1] - flat[0], flat[2] - flat[0]], 1)
-        return torch.stack([places[1] - places[0], places[2] - places[0]], 1) @ torch.linalg.inv(sides)
+        return torch.stack([positions[1] - positions[0], positions[2] - positions[0]], 1) @ torch.linalg.inv(sides)
 
     def in_plane(place):
         return (place - rest[corners[0]]) @ own
@@ -164,9 +164,9 @@ def curved(rest, x, corners, own, elements, mu, lam):
     inside = slope([in_plane(rest[node]) for node in corners], x[corners])
     for node in corners:
         side = [k for k in corners if k != node]
-        for each in elements.tolist():
-            if set(side) < set(each) and node not in each:
-                (far,) = set(each) - set(side)
+        for entry in elements.tolist():
+            if set(side) < set(entry) and node not in entry:
+                (far,) = set(entry) - set(side)
                 # Turned about the side into the triangle's plane, to where the corner is not.
                 line = rest[side[1]] - rest[side[0]]
                 axis = line / line.norm()

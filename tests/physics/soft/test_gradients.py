@@ -35,10 +35,10 @@ def test_shared_numbers_have_the_sum_of_the_gradients():
     body = everything(2, "neo_hookean", "backward_euler")
     q, v, controls = moved(body)
     shared = body.properties.youngs_modulus.clone().requires_grad_()
-    apart = shared.detach().repeat(2, 1).requires_grad_()
-    for leaf in (shared, apart):
+    separation = shared.detach().repeat(2, 1).requires_grad_()
+    for leaf in (shared, separation):
         body.rollout(State(q, v), 2, controls, {"youngs_modulus": leaf}).q.square().sum().backward()
-    torch.testing.assert_close(shared.grad, apart.grad.sum(0))
+    torch.testing.assert_close(shared.grad, separation.grad.sum(0))
 
 
 def test_truncation_cuts_gradients_not_motion():

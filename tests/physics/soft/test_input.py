@@ -16,7 +16,7 @@ def mesh():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "elements", "said"),
+    ("nodes", "elements", "message"),
     [
         (SQUARE, [[0, 1, 2], [0, 3, 2]], "element 1 .* volume -0.5.*exchange"),
         (np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), [[0, 1, 3], [0, 1, 2]], "flat"),
@@ -28,20 +28,20 @@ def mesh():
         (SQUARE, [[0, 1]], "shape"),
     ],
 )
-def test_meshes_that_are_no_body_are_refused(nodes, elements, said):
-    with pytest.raises(ModelError, match=said):
+def test_meshes_that_are_no_body_are_refused(nodes, elements, message):
+    with pytest.raises(ModelError, match=message):
         soft.Mesh(nodes, np.array(elements))
 
 
 def test_a_body_with_a_hole_in_it_is_a_body():
     whole = soft.rectangle((3.0, 3.0), (3, 3))
-    middle = whole.nodes[whole.elements].mean(1)
-    ring = whole.elements[(np.abs(middle - 1.5) > 0.5).any(1)]
+    midpoint = whole.nodes[whole.elements].mean(1)
+    ring = whole.elements[(np.abs(midpoint - 1.5) > 0.5).any(1)]
     assert len(soft.Mesh(whole.nodes, ring).surface) == 12 + 4
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"youngs_modulus": -1.0}, "youngs_modulus: expected numbers above zero"),
         ({"poissons_ratio": 0.5}, "poissons_ratio: expected numbers above −1 and below 0.5.*got 0.5"),
@@ -51,13 +51,13 @@ def test_a_body_with_a_hole_in_it_is_a_body():
         ({"stiffness": 0.0}, "contact_stiffness"),
     ],
 )
-def test_materials_that_are_none_are_refused(given, said):
-    with pytest.raises(ModelError, match=said):
+def test_materials_that_are_none_are_refused(given, message):
+    with pytest.raises(ModelError, match=message):
         soft_body(mesh(), dt=0.01, **({"youngs_modulus": 1e5} | given))
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"law": "rubber"}, "law"),
         ({"dt": 0.0}, "dt"),
@@ -72,8 +72,8 @@ def test_materials_that_are_none_are_refused(given, said):
         ({"grounds": [soft.Ground((0.0,), (0.0, 1.0))]}, "point"),
     ],
 )
-def test_other_nonsense_is_refused(given, said):
-    with pytest.raises(InputError, match=said):
+def test_other_nonsense_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
         soft_body(mesh(), **({"dt": 0.01, "youngs_modulus": 1e5} | given))
 
 
@@ -111,16 +111,16 @@ def test_a_state_that_is_no_number_and_steps_too_long_are_marked():
 
 def test_meshes_are_read_from_files(tmp_path):
     meshio = pytest.importorskip("meshio")
-    for made in (soft.disc(1.0, 2), soft.box((1.0, 1.0, 1.0), (1, 1, 2))):
-        kind = "triangle" if made.axes == 2 else "tetra"
-        turned = made.elements.copy()
+    for entry in (soft.disc(1.0, 2), soft.box((1.0, 1.0, 1.0), (1, 1, 2))):
+        kind = "triangle" if entry.axes == 2 else "tetra"
+        turned = entry.elements.copy()
         turned[0, :2] = turned[0, 1::-1]
-        nodes = np.vstack([np.full((1, made.axes), 7.0), made.nodes])  # one that nobody needs
+        nodes = np.vstack([np.full((1, entry.axes), 7.0), entry.nodes])  # one that nobody needs
         path = tmp_path / f"{kind}.vtk"
-        meshio.Mesh(np.pad(nodes, ((0, 0), (0, 3 - made.axes))), [(kind, turned + 1)]).write(path)
-        found = soft.read(path)
-        np.testing.assert_allclose(found.nodes, made.nodes)
-        np.testing.assert_allclose(found.volumes, made.volumes)
+        meshio.Mesh(np.pad(nodes, ((0, 0), (0, 3 - entry.axes))), [(kind, turned + 1)]).write(path)
+        result = soft.read(path)
+        np.testing.assert_allclose(result.nodes, entry.nodes)
+        np.testing.assert_allclose(result.volumes, entry.volumes)
     lines = tmp_path / "lines.vtk"
     meshio.Mesh(np.zeros((2, 3)), [("line", [[0, 1]])]).write(lines)
     with pytest.raises(ModelError, match="found line"):

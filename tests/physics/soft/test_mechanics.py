@@ -16,9 +16,9 @@ FOREVER = 1e6  # s: a step of backward Euler is then an equilibrium
 def beam(layers, length=10.0, young=1e5, method="backward_euler", dt=FOREVER, **given):
     """A sheet of depth 1 m and height 1 m, clamped at x = 0."""
     mesh = soft.rectangle((length, 1.0), (int(length) * layers, layers))
-    held = np.flatnonzero(mesh.nodes[:, 0] == 0.0).tolist()
+    fixed = np.flatnonzero(mesh.nodes[:, 0] == 0.0).tolist()
     numbers = {"youngs_modulus": young, "poissons_ratio": 0.3, "law": "linear", "plane_stress": True}
-    return soft_body(mesh, dt=dt, kinematic=held, integrator=method, gravity=(0.0, 0.0), **(numbers | given))
+    return soft_body(mesh, dt=dt, kinematic=fixed, integrator=method, gravity=(0.0, 0.0), **(numbers | given))
 
 
 def tip_load(body, force):
@@ -38,8 +38,8 @@ def test_a_patch_under_an_even_strain_is_even(law, axes):
     inside = mesh.node_areas == 0.0
     nodes = mesh.nodes + 0.03 * np.sin(7 * mesh.nodes[:, ::-1]) * inside[:, None]
     mesh = soft.Mesh(nodes, mesh.elements)
-    held = np.flatnonzero(~inside).tolist()
-    body = soft.SoftBody(mesh, soft.Material(1e5, law=law), dt=FOREVER, kinematic=held, gravity=[0.0] * axes)
+    fixed = np.flatnonzero(~inside).tolist()
+    body = soft.SoftBody(mesh, soft.Material(1e5, law=law), dt=FOREVER, kinematic=fixed, gravity=[0.0] * axes)
     strain = (
         torch.eye(axes).double()
         + 0.1 * torch.tensor([[1.0, 0.5, 0.2], [-0.3, -0.6, 0.1], [0.2, 0.4, 0.3]])[:axes, :axes]
@@ -53,15 +53,15 @@ def test_a_patch_under_an_even_strain_is_even(law, axes):
 
 def test_a_cantilever_bends_as_its_formula_says():
     """F L³ / 3EI; the error falls with the square of h, so two meshes tell where it leads."""
-    force, found = 0.5, []
+    force, result = 0.5, []
     exact = force * 10.0**3 / (3 * 1e5 / 12)
     for layers in (4, 8):
         body = beam(layers)
         start = body.initial_state(1, torch.float64)
         end = body.step(start, properties=tip_load(body, force))
-        found.append(float((end.q - start.q)[0].reshape(-1, 2)[body.mesh.nearest_node((10.0, 0.5)), 1]) / exact)
-    assert found[0] < found[1] < 1.0
-    assert found[1] + (found[1] - found[0]) / 3 == pytest.approx(1.0, abs=0.02)
+        result.append(float((end.q - start.q)[0].reshape(-1, 2)[body.mesh.nearest_node((10.0, 0.5)), 1]) / exact)
+    assert result[0] < result[1] < 1.0
+    assert result[1] + (result[1] - result[0]) / 3 == pytest.approx(1.0, abs=0.02)
 
 
 def first_frequency(layers, young=1e5, density=1000.0):
@@ -81,9 +81,9 @@ def first_frequency(layers, young=1e5, density=1000.0):
 
 def test_a_beam_swings_at_its_first_frequency():
     """(1.875²/2π) √(EI/ρAL⁴), from two meshes as above."""
-    coarse, fine = first_frequency(2), first_frequency(4)
-    assert coarse > fine > 1.0
-    assert fine + (fine - coarse) / 3 == pytest.approx(1.0, abs=0.02)
+    coarse_steps, fine = first_frequency(2), first_frequency(4)
+    assert coarse_steps > fine > 1.0
+    assert fine + (fine - coarse_steps) / 3 == pytest.approx(1.0, abs=0.02)
 
 
 def test_energy_is_kept_for_ten_seconds():
@@ -142,11 +142,11 @@ def test_a_block_stays_or_slides_by_its_friction():
 def test_a_muscle_shortens_as_far_as_the_stress_holds():
     """In a sheet free at its sides, tension T shortens a linear body along its fibres by T(1 − ε)/E."""
     mesh = soft.rectangle((1.0, 0.2), (5, 1))
-    held = np.flatnonzero(mesh.nodes[:, 0] == 0.0)[:1].tolist()
+    fixed = np.flatnonzero(mesh.nodes[:, 0] == 0.0)[:1].tolist()
     muscle = soft.Muscle(range(len(mesh.elements)), (1.0, 0.0), 2e3)
     body = soft.SoftBody(
         mesh, soft.Material(1e5, poissons_ratio=0.3, law="linear", plane_stress=True), dt=FOREVER,
-        kinematic=held, muscles=[muscle], gravity=(0.0, 0.0),
+        kinematic=fixed, muscles=[muscle], gravity=(0.0, 0.0),
     )  # fmt: skip
     start = body.initial_state(1, torch.float64)
     end = body.step(start, torch.full((1, 1), 0.5, dtype=torch.float64))
@@ -161,11 +161,11 @@ def test_equilibria_are_those_of_scikit_fem(axes):
     from skfem.models.elasticity import lame_parameters, linear_elasticity
 
     mesh = soft.disc(1.0, 4) if axes == 2 else soft.box((1.0, 0.5, 0.4), (4, 2, 2))
-    held = np.flatnonzero(mesh.nodes[:, 0] < -0.5 if axes == 2 else mesh.nodes[:, 0] == 0.0)
+    fixed = np.flatnonzero(mesh.nodes[:, 0] < -0.5 if axes == 2 else mesh.nodes[:, 0] == 0.0)
     rng = np.random.default_rng(0)
     load = rng.normal(size=mesh.nodes.shape)
     body = soft.SoftBody(
-        mesh, soft.Material(1e3, poissons_ratio=0.4, law="linear", density=1e-3), dt=FOREVER, kinematic=held.tolist(),
+        mesh, soft.Material(1e3, poissons_ratio=0.4, law="linear", density=1e-3), dt=FOREVER, kinematic=fixed.tolist(),
         load=load, gravity=[0.0] * axes,
     )  # fmt: skip
     start = body.initial_state(1, torch.float64)
@@ -175,6 +175,6 @@ def test_equilibria_are_those_of_scikit_fem(axes):
     stiffness = skfem.asm(linear_elasticity(*lame_parameters(1e3, 0.4)), basis)
     force = np.zeros(basis.N)
     force[basis.nodal_dofs.T] = load
-    fixed = basis.nodal_dofs[:, held].ravel()
+    fixed = basis.nodal_dofs[:, fixed].ravel()
     theirs = skfem.solve(*skfem.condense(stiffness, force, D=fixed))[basis.nodal_dofs.T]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * np.abs(theirs).max())

@@ -25,17 +25,17 @@ def test_a_ball_rests_on_a_block_and_the_ground_carries_both():
     run = body.rollout(body.initial_state(dtype=torch.float64), 300)
     assert run.status.converged.all()
     assert run.v[0, -1].abs().max() < 1e-3
-    places, centre = body.node_positions(run.final)[0], body.collider_positions(run.final)[0, 0]
+    positions, center = body.node_positions(run.final)[0], body.collider_positions(run.final)[0, 0]
     stiffness = body.properties.contact_stiffness * torch.from_numpy(mesh.node_areas)
-    reaction = (stiffness * (-places[:, 1]).clamp(min=0)).sum()
+    reaction = (stiffness * (-positions[:, 1]).clamp(min=0)).sum()
     assert float(reaction) == pytest.approx((20.0 + 0.4 * 0.2 * 1000.0) * GRAVITY, rel=1e-3)
     # What the ball presses with is what it weighs, and it stands in the middle of a dent.
-    apart = places - centre
-    far = apart.norm(dim=1)
-    press = (stiffness * (0.06 - far).clamp(min=0))[:, None] * -apart / far[:, None]
+    separation = positions - center
+    far = separation.norm(dim=1)
+    press = (stiffness * (0.06 - far).clamp(min=0))[:, None] * -separation / far[:, None]
     torch.testing.assert_close(press.sum(0), torch.tensor([0.0, 20.0 * GRAVITY]).double(), rtol=1e-3, atol=0.5)
-    assert float(centre[1]) < 0.255
-    assert float(centre[0]) == pytest.approx(0.2, abs=1e-3)
+    assert float(center[1]) < 0.255
+    assert float(center[0]) == pytest.approx(0.2, abs=1e-3)
 
 
 @pytest.mark.parametrize("friction", [0.2, 0.4])
@@ -87,32 +87,36 @@ def test_cloth_lies_on_a_ball_that_is_held_and_hangs_down_around_it():
     body = soft.SoftBody(mesh, material, contact=soft.SoftContact(colliders=[ball], stiffness=1e5), dt=0.02)
     run = body.rollout(body.initial_state(dtype=torch.float64), 200)
     assert run.status.converged.all()
-    places = body.node_positions(run.final)[0]
-    apart = places.norm(dim=1)
-    force = (1e5 * torch.from_numpy(mesh.node_areas) * (0.3 - apart).clamp(min=0))[:, None] * places / apart[:, None]
+    positions = body.node_positions(run.final)[0]
+    separation = positions.norm(dim=1)
+    force = (
+        (1e5 * torch.from_numpy(mesh.node_areas) * (0.3 - separation).clamp(min=0))[:, None]
+        * positions
+        / separation[:, None]
+    )
     # Friction carries a part, so the normal forces alone only nearly make up the weight.
     weight = 300.0 * 2e-3 * GRAVITY
     assert 0.6 * weight < float(force[:, 2].sum()) < 1.05 * weight
-    assert apart.min() > 0.3 - 0.01
-    assert float(places[:, 2].min()) < -0.05
+    assert separation.min() > 0.3 - 0.01
+    assert float(positions[:, 2].min()) < -0.05
     assert body.collider_positions(run.final).abs().max() == 0.0
 
 
 def test_what_a_solid_is_not_is_refused():
     mesh = soft.rectangle((1.0, 1.0), (1, 1))
 
-    def made(*given, **named):
+    def result(*given, **named):
         return soft.SoftBody(
             mesh, soft.Material(1e5), contact=soft.SoftContact(colliders=[soft.Collider(*given, **named)]), dt=0.01
         )
 
     with pytest.raises(InputError, match="center: expected 2 finite numbers"):
-        made((0.0, 0.0, 0.0), 0.1)
+        result((0.0, 0.0, 0.0), 0.1)
     with pytest.raises(InputError, match="half_size: expected 2 finite numbers"):
-        made((0.0, 2.0), 0.1, (0.1,))
+        result((0.0, 2.0), 0.1, (0.1,))
     with pytest.raises(ModelError, match="radius of 'collider 0': expected numbers above zero"):
-        made((0.0, 2.0), 0.0)
+        result((0.0, 2.0), 0.0)
     with pytest.raises(ModelError, match="collider_mass of 'collider 0': expected numbers above zero"):
-        made((0.0, 2.0), 0.1, mass=0.0)
+        result((0.0, 2.0), 0.1, mass=0.0)
     with pytest.raises(InputError, match="half_size: expected numbers of at least zero"):
-        made((0.0, 2.0), 0.1, (-0.1, 0.1))
+        result((0.0, 2.0), 0.1, (-0.1, 0.1))

@@ -30,12 +30,12 @@ def test_backward_euler_makes_its_energy_least(axes, law, cloth):
             moving = (mass[:, None] * (late**2 / (2 * h**2) + decay * (x - x0) ** 2 / (2 * h))).sum()
             (force,) = torch.autograd.grad(inner + moving, x)
             # A node of 2 kg that is off by a rounding of its place, over the square of the step.
-            held = list(body.kinematic)
-            free = [k for k in range(len(x)) if k not in held]
+            fixed = list(body.kinematic)
+            free = [k for k in range(len(x)) if k not in fixed]
             assert force[free].abs().max() < 1e-8
             torch.testing.assert_close(run.v[world, step + 1].reshape(shape)[free], ((x - x0) / h).detach()[free])
-            torch.testing.assert_close(x[held].detach(), x0[held] + h * v0[held])
-            torch.testing.assert_close(run.v[world, step + 1].reshape(shape)[held], v0[held])
+            torch.testing.assert_close(x[fixed].detach(), x0[fixed] + h * v0[fixed])
+            torch.testing.assert_close(run.v[world, step + 1].reshape(shape)[fixed], v0[fixed])
 
 
 @KINDS
@@ -63,7 +63,7 @@ def test_energy_is_that_of_the_oracle(law, cloth):
     body.set_properties(body.checked({"contact_stiffness": torch.tensor(1e-9)}))
     kinetic, potential = body.energy(State(q, v))
     for world in range(2):
-        x, rates = (each[world].reshape(-1, body.axes) for each in (q, v))
+        x, rates = (entry[world].reshape(-1, body.axes) for entry in (q, v))
         inner, mass = inner_energy(body, x, x, torch.zeros(body.nu))
         torch.testing.assert_close(potential[world], inner, rtol=1e-10, atol=1e-10)
         torch.testing.assert_close(kinetic[world], (mass[:, None] * rates**2).sum() / 2)
