@@ -163,7 +163,7 @@ def test_a_quadruped_moves_by_what_it_learns():
     network = module.in_mujoco(policy.actor, run, 1)[0]
     for motion in (targets, network):
         torch.testing.assert_close(motion.q[0, :, 7:], run.motion.q[0, ::2, 7:], rtol=0, atol=0.1)
-    policy.actor.still()
+    policy.actor.zero_output()
     still = module.asked(policy.actor, 0.2)
     assert float((still.targets - run.targets).abs().max()) > 1e-3
     turned = 3.5 * 0.02 * (torch.arange(10)[None] + 0.5).double()
@@ -245,8 +245,8 @@ def test_an_arm_learns_where_points_are(tmp_path, capsys, monkeypatch):
     assert "MISSED" in capsys.readouterr().out
     assert module.first_below([30.0] * 20 + [10.0] * 20, 20.0) == 31
     # The aims are where a tip can be.
-    _, aim = module.ReachAnywhere(0.6).begin(50, torch.Generator().manual_seed(0))
-    assert float(aim.norm(dim=1).max()) <= 1.0
+    _, goal = module.ReachAnywhere(0.6).reset(50, torch.Generator().manual_seed(0))
+    assert float(goal.norm(dim=1).max()) <= 1.0
 
 
 def test_a_servo_is_calibrated_from_a_step(tmp_path):
