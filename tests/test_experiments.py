@@ -158,13 +158,13 @@ def test_a_quadruped_moves_by_what_it_learns():
     module = import_module("gait")
     policy = module.learned(0, 20, 0.5, 1.0, looks=2)
     assert [time for time, _ in policy.course] == pytest.approx([10.24, 20.48])  # s, of two windows
-    run = module.asked(policy.actor, 0.2)
+    run = module.closed_loop(policy.actor, 0.2)
     targets = module.in_mujoco(None, run, 1)[0]
     network = module.in_mujoco(policy.actor, run, 1)[0]
     for motion in (targets, network):
         torch.testing.assert_close(motion.q[0, :, 7:], run.motion.q[0, ::2, 7:], rtol=0, atol=0.1)
     policy.actor.zero_output()
-    still = module.asked(policy.actor, 0.2)
+    still = module.closed_loop(policy.actor, 0.2)
     assert float((still.targets - run.targets).abs().max()) > 1e-3
     turned = 3.5 * 0.02 * (torch.arange(10)[None] + 0.5).double()
     torch.testing.assert_close(still.targets, module.legs(module.TROT[None], turned)[0])
