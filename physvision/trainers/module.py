@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -54,6 +54,7 @@ class PredictionTraining(LightningModule):
         encoder_learning_rate: float | None = None,
         segmentation: SegmentationSupervision | None = None,
         property_weight: float = 0.1,
+        decoder_samples: Literal["all", "labeled"] = "all",
     ) -> None:
         """Choose model, loss and schedules.
 
@@ -78,6 +79,8 @@ class PredictionTraining(LightningModule):
                 without normalization die at learning rates that a decoder needs.
             segmentation: Loss of the segmentation of a `TableEncoder`; the default one if not given.
             property_weight: Weight of the likelihood of true properties, for encoders that estimate any.
+            decoder_samples: Samples that the decoder learns from: "all", or only "labeled" ones, rendered at true
+                states. At the wrong states of a young encoder a decoder learns to paint fog.
         """
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model
@@ -95,6 +98,7 @@ class PredictionTraining(LightningModule):
         self.eval_steps = tuple(eval_steps)
         self.metrics = nn.ModuleDict()
         self.property_weight, self.segmentation = property_weight, None
+        self.decoder_samples: Literal["all", "labeled"] = decoder_samples
         if isinstance(self.model.encoder, TableEncoder):
             self.segmentation = segmentation or SegmentationSupervision()
             self.segmentation.start(self.model.encoder.segmentation)
@@ -188,7 +192,13 @@ class PredictionTraining(LightningModule):
         trajectory = self.model.simulate(start, steps, self.truncate, onward_values)
         rendered = tuple(self._sampled_steps(steps))
         poses = None if context is None else context.extrinsics_at(sample.given - 1, rendered)
-        images = self.model.decode(trajectory, rendered, onward_values, observation.appearance, poses)
+        looks = observation.appearance
+        labeled = sample.labeled if self.decoder_samples == "labeled" else torch.ones_like(sample.labeled)
+        images = self.model.decode(trajectory, rendered, onward_values, looks, poses)
+        if not bool(labeled.all()):
+            with _frozen(self.model.decoder):
+                weak = self.model.decode(trajectory, rendered, onward_values, looks, poses)
+            images = torch.where(labeled[:, None, None, None, None], images, weak)
         return Estimate(states, future), Forecast(trajectory, rendered, images, observation), segmented
 
     def weak_loss(self, sample: Sample, steps: int) -> tuple[Tensor, list[Tensor]]:
@@ -411,6 +421,19 @@ class PredictionTraining(LightningModule):
         """Refuse weights of another architecture, saying where they differ."""
         check_weights_match("checkpoint", self.state_dict(), checkpoint["state_dict"])
         self.seed = int(checkpoint.get("seed", self.seed))
+
+
+@contextmanager
+def _frozen(module: nn.Module) -> Iterator[None]:
+    """Hold a module's parameters constant for what is computed inside, gradients to its inputs remain."""
+    trained = [value for value in module.parameters() if value.requires_grad]
+    for value in trained:
+        value.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for value in trained:
+            value.requires_grad_(True)
 
 
 def context_of(sample: Sample) -> ClipContext | None:

@@ -141,3 +141,24 @@ def test_parked_labels_stay_where_the_engine_leaves_them():
     empty = park_states(sample.trajectory, sample.properties["present"] > 0.5)
     assert torch.equal(prepared.trajectory.q[0], empty.q[0])
     assert (prepared.trajectory.q[0, :, 9] < -100).all()
+
+
+@pytest.mark.parametrize("taught", ["all", "labeled"])
+def test_a_decoder_may_learn_from_labeled_samples_alone_while_the_encoder_learns_from_all(taught):
+    module, data = training_of("pendulum-camera")
+    module.decoder_samples = taught
+    module.supervision.encoder_weight = module.supervision.physics_weight = 0.0
+    module.supervision.ramp_updates = 0
+    sample = sample_of(module, data, 3)
+    nobody = torch.zeros(2, dtype=torch.bool)
+    terms, _ = module.losses(Sample(**{**vars(sample), "labeled": nobody}), 3)
+    terms["loss"].backward()
+    decoder = sum(
+        float(value.grad.abs().sum()) for value in module.model.decoder.parameters() if value.grad is not None
+    )
+    encoder = sum(
+        float(value.grad.abs().sum()) for value in module.model.encoder.parameters() if value.grad is not None
+    )
+    assert (decoder > 0) == (taught == "all")
+    assert encoder > 0
+    assert all(value.requires_grad for value in module.model.decoder.parameters())

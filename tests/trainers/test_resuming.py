@@ -63,7 +63,9 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path,
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, old[1]))
-        with pytest.raises(TrainingError, match=r"step=6\.ckpt: the checkpoint cannot be written .*; the previous one is"):
+        with pytest.raises(
+            TrainingError, match=r"step=6\.ckpt: the checkpoint cannot be written .*; the previous one is"
+        ):
             trainer(tmp_path, max_epochs=2).fit(training(), data(), ckpt_path=tmp_path / "step=5.ckpt")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
