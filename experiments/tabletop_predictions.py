@@ -28,7 +28,7 @@ from physvision.models import PredictiveAutoencoder, load
 from physvision.models.segmentation import match_order
 from physvision.models.tabletop import back_project
 from physvision.trainers import PredictionTraining, Supervision
-from physvision.trainers.module import context_of
+from physvision.trainers.batches import context_of
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,20 +17,20 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from physvision.core import InputError, State, TrainingError, Trajectory, brightness
+from physvision.core import InputError, State, TrainingError
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
-from physvision.models import ClipContext, Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
-from physvision.models.camera_decoder import CameraDecoder
+from physvision.models import Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
 from physvision.models.checkpoints import check_weights_match, stored_configuration
-from physvision.models.table_encoder import FRAMES, Segmentation
+from physvision.models.table_encoder import Segmentation
 from physvision.models.tabletop import park_states
-from physvision.models.trial_properties import property_loss
+from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.segmentation import SegmentationSupervision
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
+from physvision.trainers.table_terms import table_terms
 
 
 class PredictionTraining(LightningModule):
@@ -133,11 +133,11 @@ class PredictionTraining(LightningModule):
 
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """Compute the loss of a batch."""
-        _check_finite(batch)
+        check_finite(batch)
         batch = self.prepare(transformed(batch, self._sampled_symmetries()))
         terms, forecast = self.losses(batch, self.steps_of(batch))
         if not bool(torch.isfinite(terms["loss"])):
-            raise TrainingError(_diverged(forecast, batch))
+            raise TrainingError(divergence_message(forecast, batch))
         size = batch.batch
         for name, value in terms.items():
             self.log(f"train/{name}", value.detach(), on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
@@ -165,7 +165,10 @@ class PredictionTraining(LightningModule):
         estimate, forecast, segmented = self._predict(sample, steps)
         terms = self.supervision(forecast, sample, estimate, self.global_step)
         if segmented is not None:
-            terms |= self._table_terms(sample, forecast, segmented)
+            assert self.segmentation is not None
+            ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
+            values = self.model, sample, forecast, segmented, self.property_weight, ramp
+            terms |= table_terms(self.segmentation, *values)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
 
@@ -186,7 +189,7 @@ class PredictionTraining(LightningModule):
         if onward == "label" and true is not None and bool(sample.labeled.any()):
             known, now = sample.labeled[:, None], true.state(0)
             start = State(torch.where(known, now.q, own.q), torch.where(known, now.v, own.v))
-            onward_values = _with_labels(values, sample)
+            onward_values = with_labels(values, sample)
             if self.supervision.physics_weight:
                 future = self.model.simulate(own, steps, self.truncate, values)
         trajectory = self.model.simulate(start, steps, self.truncate, onward_values)
@@ -196,7 +199,7 @@ class PredictionTraining(LightningModule):
         labeled = sample.labeled if self.decoder_samples == "labeled" else torch.ones_like(sample.labeled)
         images = self.model.decode(trajectory, rendered, onward_values, looks, poses)
         if not bool(labeled.all()):
-            with _frozen(self.model.decoder):
+            with frozen(self.model.decoder):
                 weak = self.model.decode(trajectory, rendered, onward_values, looks, poses)
             images = torch.where(labeled[:, None, None, None, None], images, weak)
         return Estimate(states, future), Forecast(trajectory, rendered, images, observation), segmented
@@ -242,42 +245,6 @@ class PredictionTraining(LightningModule):
             estimated = torch.where(labeled[:, None], present.to(q), values["present"])
             values = {**values, "present": estimated}
         return replace(observation, positions=q, velocities=v, properties=values)
-
-    def _table_terms(self, sample: Sample, forecast: Forecast, segmented: Segmentation) -> dict[str, Tensor]:
-        """Losses of segmentation and properties."""
-        loss, observation = self.segmentation, forecast.observation
-        assert loss is not None
-        assert observation is not None
-        terms = {"area": loss.area_weight * loss.area_loss(segmented.instances)}
-        first, labeled = sample.given - FRAMES, sample.labeled
-        recent = slice(first, sample.given)
-        if bool(labeled.any()) and sample.trajectory is not None and isinstance(self.model.decoder, CameraDecoder):
-            rows = torch.nonzero(labeled)[:, 0]
-            states = sample.trajectory[recent]
-            selection = Trajectory(states.q[rows], states.v[rows])
-            values = {name: value[rows] for name, value in _with_labels(observation.properties, sample).items()}
-            poses = None if sample.extrinsics is None else sample.extrinsics[rows][:, recent]
-            with torch.no_grad():
-                coverage = self.model.coverage(selection, values, poses)
-            fraction = len(rows) / sample.batch
-            terms["silhouettes"] = (
-                loss.weight * fraction * loss.labeled_loss(segmented.logits[rows].flatten(0, 1), coverage)
-            )
-        if not bool(labeled.all()):
-            rows = torch.nonzero(~labeled)[:, 0]
-            frames = brightness(sample.frames[rows][:, recent])
-            background = segmented.background[rows].repeat_interleave(FRAMES, 0)
-            teacher = loss.teacher_loss(segmented.logits[rows].flatten(0, 1), frames.flatten(0, 1), background)
-            ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
-            terms["teacher"] = loss.teacher_weight * ramp * (len(rows) / sample.batch) * teacher
-        if observation.property_std and sample.properties:
-            assert observation.properties is not None
-            present = sample.properties.get("present", observation.properties["present"]) > 0.5
-            values, stds = observation.properties, observation.property_std
-            terms["properties"] = self.property_weight * property_loss(
-                values, stds, sample.properties, labeled, present
-            )
-        return terms
 
     def steps_of(self, sample: Sample) -> int:
         """Number of steps to predict in this epoch."""
@@ -421,66 +388,3 @@ class PredictionTraining(LightningModule):
         """Refuse weights of another architecture, saying where they differ."""
         check_weights_match("checkpoint", self.state_dict(), checkpoint["state_dict"])
         self.seed = int(checkpoint.get("seed", self.seed))
-
-
-@contextmanager
-def _frozen(module: nn.Module) -> Iterator[None]:
-    """Hold a module's parameters constant for what is computed inside, gradients to its inputs remain."""
-    trained = [value for value in module.parameters() if value.requires_grad]
-    for value in trained:
-        value.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for value in trained:
-            value.requires_grad_(True)
-
-
-def context_of(sample: Sample) -> ClipContext | None:
-    """Known values of a batch's clips: camera poses, and properties that no sample lacks."""
-    given = {name: value for name, value in (sample.properties or {}).items() if not bool(torch.isnan(value).any())}
-    # Labels of a batch that happens to be all labeled are not known values.
-    given = {name: value for name, value in given.items() if name == "walls"}
-    if sample.extrinsics is None and not given:
-        return None
-    return ClipContext(sample.extrinsics, given or None)
-
-
-def _with_labels(values: Mapping[str, Tensor] | None, sample: Sample) -> dict[str, Tensor]:
-    """The encoder's properties, replaced by true ones where a sample has them."""
-    known = sample.properties or {}
-    result = dict(values or {})
-    for name, value in result.items():
-        if name in known:
-            labeled = sample.labeled.reshape(-1, *(1,) * (value.dim() - 1))
-            result[name] = torch.where(labeled, known[name].to(value), value)
-    return result
-
-
-def _check_finite(sample: Sample) -> None:
-    parts = {"frames": sample.frames}
-    if sample.trajectory is not None:
-        parts |= {"trajectory.q": sample.trajectory.q, "trajectory.v": sample.trajectory.v}
-    for name, values in parts.items():
-        good = torch.isfinite(values).flatten(1).all(1)
-        good = good if name == "frames" else good | ~sample.labeled
-        if not bool(good.all()):
-            raise TrainingError(
-                f"{name} of {_place(sample, good)} holds a value that is not finite; "
-                "repair the data set. The last checkpoint is kept"
-            )
-
-
-def _place(sample: Sample, good: Tensor) -> str:
-    index = int(torch.nonzero(~good)[0])
-    return f"the sample of trial {int(sample.trial[index])} that starts at frame {int(sample.start[index])}"
-
-
-def _diverged(forecast: Forecast, sample: Sample) -> str:
-    parts = (forecast.trajectory.q, forecast.trajectory.v, forecast.frames)
-    good = torch.stack([torch.isfinite(part.detach()).flatten(1).all(1) for part in parts]).all(0)
-    where = "" if bool(good.all()) else f", first in {_place(sample, good)}"
-    return (
-        f"the loss is not finite{where}, though the batch is; go on from the last checkpoint, which is kept, "
-        "with a lower learning rate or a lower clip"
-    )
