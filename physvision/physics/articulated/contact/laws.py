@@ -95,6 +95,7 @@ class CompliantPairs(ContactLaw):
 
 
 Contact = str | ContactLaw | None
+DEFAULT_COMPLIANT = Compliant()  # one object, by whose identity recorded launches are found again
 
 
 def law_of(contact: Contact) -> ContactLaw | None:
@@ -109,4 +110,4 @@ def law_of(contact: Contact) -> ContactLaw | None:
         return None
     if contact != "compliant":
         raise InputError(f"contact: expected 'event', 'compliant', an instance of ContactLaw, or None, got {contact!r}")
-    return Compliant()
+    return DEFAULT_COMPLIANT
