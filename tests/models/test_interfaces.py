@@ -158,7 +158,7 @@ def test_a_parameter_that_is_a_leaf_itself_is_learned_without_a_function():
     )
     assert {"joint_damping", "gravity"} == set(layer.learned_values)
     torch.testing.assert_close(layer.properties.gravity, torch.tensor([0.0, 0.0, -9.0]))
-    with pytest.raises(InputError, match="must start above zero"):
+    with pytest.raises(InputError, match="initial value above zero"):
         PhysicsLayer(chain(), {"gravity": [0.0, 0.0, -9.0]})
 
 
