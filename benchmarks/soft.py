@@ -197,10 +197,10 @@ def main(rounds: int = 5) -> None:
             "equilibrium, linear": (partial(ours.run, ours.still, 1), peer.equilibrium),
             f"{STEPS} steps, neo-Hookean": (partial(ours.run, ours.moving, STEPS), peer.motion),
         }
-        for work, entry in pairs.items():
-            single, reference = (entry()[1] for entry in entry)
+        for work, bodies in pairs.items():
+            single, reference = (body()[1] for body in bodies)
             off = np.abs(single - reference).max() / np.abs(reference).max()
-            here, there = times(list(entry), rounds)
+            here, there = times(list(bodies), rounds)
             print(f"| {name} | {work} | {here:.1f} | {there:.0f} | {here / there:.3f} | {off:.0e} |", flush=True)
 
 

@@ -33,8 +33,8 @@ def main(on_demand: bool) -> None:
     wp.force_load("cpu", modules[-1:])  # the header that all share is compiled now, by one process
     # Processes, since threads would wait for one another: Warp writes its code under one lock.
     context = multiprocessing.get_context("fork")
-    taken = context.Value("i", 0)
-    workers = [context.Process(target=_compile, args=(modules, taken)) for _ in range(os.cpu_count() or 1)]
+    elapsed = context.Value("i", 0)
+    workers = [context.Process(target=_compile, args=(modules, elapsed)) for _ in range(os.cpu_count() or 1)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -55,13 +55,13 @@ def _modules(on_demand: bool) -> list[wp.Module]:
     }
     parts = {f"_{part}.": f".{module}." for module, part in ALONE.items()}
     kernels = {
-        each: name
-        for each, name in kernels.items()
+        entry: name
+        for entry, name in kernels.items()
         if all(module in name for part, module in parts.items() if part in name)
     }
     if not on_demand:
         kernels = {
-            each: name for each, name in kernels.items() if not ("float32" in name and _key(name) in MORE_FLOAT32)
+            entry: name for entry, name in kernels.items() if not ("float32" in name and _key(name) in MORE_FLOAT32)
         }
     for kernel, name in kernels.items():
         if "float32" in name and _key(name) in ONLY_COMPILED:
@@ -105,11 +105,11 @@ def _length(module: wp.Module) -> int:
     return len(next(iter(module.hashers.values())).function_hashes)
 
 
-def _compile(modules: list[wp.Module], taken: multiprocessing.Value) -> None:
+def _compile(modules: list[wp.Module], elapsed: multiprocessing.Value) -> None:
     """Compile one module after another that no other process has begun."""
     while True:
-        with taken.get_lock():
-            number, taken.value = taken.value, taken.value + 1
+        with elapsed.get_lock():
+            number, elapsed.value = elapsed.value, elapsed.value + 1
         if number >= len(modules):
             return
         modules[number].load(wp.get_device("cpu"), block_dim=1)

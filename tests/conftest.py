@@ -21,15 +21,15 @@ import annotations  # noqa: E402
 def _annotated_modules() -> list[str]:
     names = [f"physvision.{module.name}" for module in pkgutil.iter_modules([str(ROOT / "physvision")])]
     packages = [name for name in names if (ROOT / name.replace(".", "/")).is_dir()]
-    found = [name for name in names if name not in packages]
+    results = [name for name in names if name not in packages]
     while packages:
         package = packages.pop()
         for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
             name = f"{package}.{module.name}"
             if module.name == "kernels":
                 continue
-            (packages if module.ispkg else found).append(name)
-    return found
+            (packages if module.ispkg else results).append(name)
+    return results
 
 
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")

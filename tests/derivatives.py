@@ -33,7 +33,7 @@ def assert_gradients(
         differences = (ahead - behind).mT.reshape(jacobian.shape) / (2 * eps)
         torch.testing.assert_close(jacobian, differences, atol=atol, rtol=rtol)
     weights = torch.randn_like(at)
-    asked = [value.clone().requires_grad_() for value in values]
-    plain = torch.autograd.grad(row(*asked), asked, weights, materialize_grads=True)
+    candidates = [value.clone().requires_grad_() for value in values]
+    plain = torch.autograd.grad(row(*candidates), candidates, weights, materialize_grads=True)
     for gradient, jacobian in zip(plain, jacobians, strict=True):
         torch.testing.assert_close(gradient, torch.tensordot(weights, jacobian, 1), atol=1e-11, rtol=1e-9)

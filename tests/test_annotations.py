@@ -11,8 +11,10 @@ from physvision.core import checks
 
 
 @jaxtyped(typechecker=check)
-def product(one: Float[Tensor, "rows inner"], other: Float[Tensor, "inner columns"]) -> Float[Tensor, "rows columns"]:
-    return one @ other
+def product(
+    first_case: Float[Tensor, "rows inner"], second_case: Float[Tensor, "inner columns"]
+) -> Float[Tensor, "rows columns"]:
+    return first_case @ second_case
 
 
 @jaxtyped(typechecker=check)

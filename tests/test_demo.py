@@ -20,12 +20,12 @@ def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
     out = tmp_path / "new"
     law = name == "pendulum"
     assert main(["demo", "--out", str(out), "--checkpoints", f"[{name}]", *([] if law else ["--no-law"])]) == 0
-    said = capsys.readouterr().out
+    predicted = capsys.readouterr().out
     for path in (out / name / "report.html", out / name / "prediction.mp4", out / "demo.gif"):
-        assert str(path) in said
+        assert str(path) in predicted
         assert path.stat().st_size > 10_000
     if law:
-        assert "drawn with a length of 0.25876 m" in said
+        assert "drawn with a length of 0.25876 m" in predicted
         length = json.loads((out / "swing" / "parameters.json").read_text())["parameters"]["length"]["value"]
         assert abs(length / 0.25876 - 1) < 0.005
     with Image.open(out / "demo.gif") as picture:

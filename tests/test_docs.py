@@ -109,8 +109,8 @@ def test_every_link_leads_somewhere(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
     for page in (ROOT / "docs").glob("**/*.md"):
-        made = page.relative_to(ROOT / "docs").with_suffix("")
-        built = tmp_path / "site" / (made if made.name != "index" else made.parent) / "index.html"
+        result = page.relative_to(ROOT / "docs").with_suffix("")
+        built = tmp_path / "site" / (result if result.name != "index" else result.parent) / "index.html"
         assert built.exists(), f"{page} is not among the pages that are built"
     # The reference holds what docstrings say.
     assert "What a model makes of a whole video" in (tmp_path / "site/reference/predict/index.html").read_text()

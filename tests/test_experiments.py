@@ -68,9 +68,9 @@ def test_gradients_of_few_states_are_those_of_all():
     module = import_module("memory")
     engine, start = module.scenes()["on four toes"]
     start = engine.rollout(start, 100).final  # on its toes
-    plain, *others = module.rows()
+    plain, *rest = module.rows()
     whole = module.gradient(engine, start, 40, plain.end)
-    for row in others:
+    for row in rest:
         if row.name.startswith("the end"):
             with pytest.raises(InputError, match="cannot be undone"):
                 module.gradient(engine, start, 40, row.end)
@@ -101,9 +101,9 @@ def test_an_impulse_is_differentiated_in_three_ways(monkeypatch):
     module = import_module("impulse_gradients")
     monkeypatch.setattr(module, "SWEEPS", (10, 100))
     monkeypatch.setattr(module, "SCENES", {"slides on an edge": module.SCENES["slides on an edge"]})
-    (found,) = module.main().values()
-    few, *rest = found.values()
-    assert min(few) > 1e-3
+    (result,) = module.main().values()
+    subset, *rest = result.values()
+    assert min(subset) > 1e-3
     for velocity, jacobian in rest:
         assert velocity < 1e-10
         assert jacobian < 1e-8
@@ -137,18 +137,18 @@ def test_an_arm_learns_to_reach(capsys):
     task = module.Reach(seconds=0.5)
     habits = [module.ALL, module.HABITS["no decay"], module.HABITS["last state's loss"], module.ALL]
 
-    def errors(seeds, chosen):
-        training = module.taught([module.network(seed) for seed in seeds], task, 3, module.measured, chosen)
+    def errors(seeds, selected):
+        training = module.taught([module.network(seed) for seed in seeds], task, 3, module.measured, selected)
         # The same in MuJoCo, to a millimetre.
-        for least, vector in zip(training.best_losses.tolist(), training.best, strict=True):
-            assert module.replayed(task, vector)[0] == pytest.approx(least, abs=0.1)
+        for entry, vector in zip(training.best_losses.tolist(), training.best, strict=True):
+            assert module.replayed(task, vector)[0] == pytest.approx(entry, abs=0.1)
         return [[row[0] for row in course] for course in training.courses]
 
     together = errors([0, 1, 1, 1], habits)
-    for one, other in zip(together[1:], [errors([1], [habit])[0] for habit in habits[1:]], strict=True):
-        assert one == pytest.approx(other, abs=1e-9)
-    for each in together:
-        assert each[-1] < each[0] - 0.01  # cm
+    for course, alone in zip(together[1:], [errors([1], [habit])[0] for habit in habits[1:]], strict=True):
+        assert course == pytest.approx(alone, abs=1e-9)
+    for entry in together:
+        assert entry[-1] < entry[0] - 0.01  # cm
     assert module.first_below([5.0, 3.0, 0.5], 4.0) == 2
 
 
@@ -197,9 +197,9 @@ def test_a_trot_runs_and_is_tuned():
     with torch.no_grad():
         slope = float(speed(at + 1e-6 * along) - speed(at - 1e-6 * along)) / 2e-6
     assert slope == pytest.approx(float(gradient.norm()), rel=1e-4)
-    found = module.by_gradient(runner, module.Search(24, 0))
-    assert found.evaluations >= 24
-    assert found.course[-1] < found.course[0] < 0.0
+    result = module.by_gradient(runner, module.Search(24, 0))
+    assert result.evaluations >= 24
+    assert result.course[-1] < result.course[0] < 0.0
 
 
 def test_a_quadruped_with_another_body_is_the_same_in_mujoco():
@@ -209,7 +209,7 @@ def test_a_quadruped_with_another_body_is_the_same_in_mujoco():
     properties = module.built(design)
     start = module.standing(properties)
     specification = mujoco.MjSpec.from_file(str(scenes.path("quadruped")))
-    module.remodelled(properties)(specification)
+    module.remodeled(properties)(specification)
     model = specification.compile()
     data = mujoco.MjData(model)
     turned = start.q + torch.linspace(-0.3, 0.4, 15, dtype=torch.float64)
@@ -233,8 +233,8 @@ def test_a_quadruped_with_another_body_is_the_same_in_mujoco():
 def test_a_body_is_designed_with_its_trot(tmp_path, capsys):
     module = import_module("quadruped_design")
     module.main(seeds=1, evaluations=12, more=12, starts=1, seconds=0.6, out=tmp_path)
-    told = capsys.readouterr().out
-    assert "legs' length" in told
+    record = capsys.readouterr().out
+    assert "legs' length" in record
     assert (tmp_path / "design.png").stat().st_size > 10_000
 
 
@@ -268,10 +268,10 @@ def test_a_ball_is_hit_to_its_target(capsys, tmp_path):
     """From torques of zero, with which it is not touched; the first gradient is that of differences."""
     module = import_module("golf")
     assert module.main(generations=0, filmed=False, out=tmp_path)
-    told = [line for line in capsys.readouterr().out.splitlines() if " from the target; " in line]
+    record = [line for line in capsys.readouterr().out.splitlines() if " from the target; " in line]
     # A replay whose friction acts within the stroke keeps the result, and no stroke but the soft one makes energy.
-    distances = [float(line.split(" m from")[0].split()[-1]) for line in told]
-    lost = [float(line.split("; ")[-1].split()[0]) for line in told]
+    distances = [float(line.split(" m from")[0].split()[-1]) for line in record]
+    lost = [float(line.split("; ")[-1].split()[0]) for line in record]
     assert max(distances[:3]) < 0.1
     assert min(lost[:3]) > 5 > 0 > lost[3]
     slope, error = module.slope_error(torch.zeros(1, module.STEPS, 2, dtype=torch.float64))
@@ -292,10 +292,10 @@ def test_a_marble_is_thrown_to_its_target():
     fallen = dropped.q[0, module.RELEASE, 11] - dropped.q[0, module.RELEASE + 100, 11]
     assert float(dropped.q[0, module.RELEASE, 11]) == pytest.approx(0.83, abs=2e-3)
     assert float(fallen) == pytest.approx(9.81 / 2 * 0.2**2, abs=9.81 * 0.2 * 5 * module.DT)
-    for found in (module.by_gauss_newton(), module.searched()["SGD, rate 300"]):
-        assert found.distances[-1] <= module.CLOSE
-        assert len(found.distances) - 1 <= module.BAR
-    ours, theirs = module.thrown(found.torques), module.in_mujoco(found.torques)
+    for result in (module.by_gauss_newton(), module.searched()["SGD, rate 300"]):
+        assert result.distances[-1] <= module.CLOSE
+        assert len(result.distances) - 1 <= module.BAR
+    ours, theirs = module.thrown(result.torques), module.in_mujoco(result.torques)
     flying = slice(0, 380)  # then it lands, where MuJoCo's friction lifts it
     away = (ours.q[0, flying, 9:12] - theirs.q[0, flying, 9:12]).norm(dim=1)
     assert float(away.max()) < 5e-3
@@ -306,11 +306,11 @@ def test_a_marble_is_thrown_to_its_target():
 def test_two_fingers_lift_a_ball():
     """From targets of zero, with which nothing is touched; then with hardly more than the least squeeze."""
     module = import_module("grasp")
-    found = module.search(torch.zeros(1, 3 * module.KNOTS, dtype=torch.float64), 90)
-    assert found.reached[0] <= 90
-    assert module.replayed(found.unknowns) < 2 * module.CLOSE
-    squeezed = module.forces(module.lifted(found.unknowns), found.unknowns)[:, -module.HELD :].mean()
-    light = module.loosen(found.unknowns, 25)
+    result = module.search(torch.zeros(1, 3 * module.KNOTS, dtype=torch.float64), 90)
+    assert result.reached[0] <= 90
+    assert module.replayed(result.unknowns) < 2 * module.CLOSE
+    squeezed = module.forces(module.lifted(result.unknowns), result.unknowns)[:, -module.HELD :].mean()
+    light = module.loosen(result.unknowns, 25)
     assert module.LEAST * 0.95 < light.force < min(0.7 * squeezed, 1.3 * module.LEAST)
 
 
@@ -358,11 +358,11 @@ def test_flows_are_shaped_and_calmed(tmp_path, monkeypatch, capsys):
 @pytest.mark.extended
 def test_losses_of_billiards_are_compared(tmp_path, monkeypatch):
     module = import_module("billiards_losses")
-    chosen = ("physics, size of errors", "MLP, no labels")
-    monkeypatch.setattr(module, "VARIANTS", {name: module.VARIANTS[name] for name in chosen})
-    found = module.main(seeds=1, updates=3, trials=10, data=tmp_path / "data", runs=tmp_path / "runs", out=tmp_path)
+    selected = ("physics, size of errors", "MLP, no labels")
+    monkeypatch.setattr(module, "VARIANTS", {name: module.VARIANTS[name] for name in selected})
+    result = module.main(seeds=1, updates=3, trials=10, data=tmp_path / "data", runs=tmp_path / "runs", out=tmp_path)
     # Perception starts the encoder, and the engine is right: physics is ahead before it has learned anything.
-    assert found[chosen[0]][0][0] < 0.2 * found[chosen[1]][0][0]
+    assert result[selected[0]][0][0] < 0.2 * result[selected[1]][0][0]
     assert (tmp_path / "billiards_losses.png").stat().st_size > 10_000
 
 
@@ -382,7 +382,7 @@ def test_a_learned_force_beats_its_engine_and_networks(tmp_path, monkeypatch):
     assert (tmp_path / "hybrids_cartpole.png").stat().st_size > 10_000
 
 
-def test_samples_are_counted_until_a_run_without_neighbours_is_passed(tmp_path, monkeypatch, capsys):
+def test_samples_are_counted_until_a_run_without_neighbors_is_passed(tmp_path, monkeypatch, capsys):
     pytest.importorskip("gymnasium")
     module = import_module("ant_enhanced")
     play = OffPolicySettings(SacSettings((8,), batch_size=8), learning_starts=20, buffer_size=60)
@@ -392,7 +392,7 @@ def test_samples_are_counted_until_a_run_without_neighbours_is_passed(tmp_path, 
         "enhanced": SampleEnhancementSettings(1),
         "dropped": SampleEnhancementSettings(1, drop_contact_changes=True),
     }
-    variants = {"plain": small} | {name: replace(small, sample_enhancement=each) for name, each in near.items()}
+    variants = {"plain": small} | {name: replace(small, sample_enhancement=entry) for name, entry in near.items()}
     monkeypatch.setattr(module, "VARIANTS", variants)
     monkeypatch.setattr(module, "EVERY", 20)
     monkeypatch.setattr(module, "EPISODES", 1)

@@ -22,9 +22,9 @@ def cart(tmp_path):
 
 
 def states(path) -> Trajectory:
-    found = load_states(path)
-    assert isinstance(found, Trajectory)
-    return found
+    result = load_states(path)
+    assert isinstance(result, Trajectory)
+    return result
 
 
 def test_controls_of_a_table_push_a_cart_on_film(tmp_path, cart, capsys):
@@ -51,7 +51,7 @@ def test_rows_without_times_are_steps_and_the_start_is_a_keyframe_or_a_file(tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "wanted"),
+    ("text", "options", "expected"),
     [
         ("t,pull\n0,1\n", [], "there is no control 'pull'; there are push"),
         ("t,push\n0,1\n0,2\n", [], "expected times that begin at 0 and increase"),
@@ -60,13 +60,13 @@ def test_rows_without_times_are_steps_and_the_start_is_a_keyframe_or_a_file(tmp_
         ("t,push\n0,1\n", ["--seconds", "-1"], "seconds"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, cart, capsys, text, options, wanted):
+def test_what_is_wrong_is_named(tmp_path, cart, capsys, text, options, expected):
     table = tmp_path / "push.csv"
     table.write_text(text)
     out = tmp_path / "new" / "film.mp4"
     assert main(["simulate", str(cart), "--controls", str(table), "--out", str(out), *options]) == 1
 
-    assert re.search(wanted, capsys.readouterr().err)
+    assert re.search(expected, capsys.readouterr().err)
     assert not out.parent.exists()
 
 

@@ -36,8 +36,8 @@ class Puck(SteppedEngine, MechanicalEngine):
         self.body_names, self.joint_names = ("puck",), ()
         self.geometry = (Placed(Sphere(0.2), 0),)
         self.rows = {"bodies": self.body_names}
-        both = torch.tensor([mass], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
-        self.set_properties(PuckProperties(*both))
+        pair = torch.tensor([mass], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+        self.set_properties(PuckProperties(*pair))
 
     def initial_state(self, batch=1, dtype=torch.float32):
         return State(torch.zeros(batch, 2, dtype=dtype), torch.zeros(batch, 2, dtype=dtype))
@@ -63,7 +63,7 @@ class Puck(SteppedEngine, MechanicalEngine):
 
 @register("walks.Brightest")
 class Brightest(Encoder):
-    """Reads where a bright thing is, in metres, and how it moved since the frame before."""
+    """Reads where a bright thing is, in meters, and how it moved since the frame before."""
 
     def observe(self, frames):
         light = brightness(frames).float().mean(2)
@@ -108,8 +108,8 @@ def test_an_encoder_and_a_scene_make_a_model():
     model = PredictiveAutoencoder(Brightest(), engine, view.bind(engine), scene=scene)
     start = State(torch.tensor([[0.2, -0.1]]), torch.tensor([[0.3, 0.2]]))
     frames = model.decoder(engine.rollout(start, 1).flatten())[None]
-    seen = model.encoder(frames)
-    torch.testing.assert_close(seen.q, engine.step(start).q, atol=0.02, rtol=0)
+    observed = model.encoder(frames)
+    torch.testing.assert_close(observed.q, engine.step(start).q, atol=0.02, rtol=0)
     forecast = model(frames, 3)
     assert forecast.frames.shape == (1, 3, 3, 32, 32)
 

@@ -19,8 +19,8 @@ def features(state: State) -> torch.Tensor:
 
 def adaptive():
     engine = articulated.cartpole(dt=0.04)
-    wanted = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
-    cost = Goal(features, wanted, torch.tensor([0.3, 3.0, 3.0, 0.1, 0.1]).double(), 1e-3)
+    target = torch.tensor([0.0, 0.0, 1.0, 0.0, 0.0]).double()
+    cost = Goal(features, target, torch.tensor([0.3, 3.0, 3.0, 0.1, 0.1]).double(), 1e-3)
     first = 0.2 * torch.ones(1, 25, 1).double()
     unknowns = Unknowns([Unknown(name, 2.0, low=0.0) for name in ("cart", "pole", "length")])
 
@@ -47,20 +47,20 @@ def test_it_finds_the_real_cart_and_swings_it_up():
         if step in (5, 20):
             controller.refit()
     values = controller.model.unknowns.values(controller.z)
-    for name, wanted in {"cart": 1.0, "pole": 0.3, "length": 0.8}.items():
-        assert float(values[name]) == pytest.approx(wanted, rel=1e-6)
+    for name, entry in {"cart": 1.0, "pole": 0.3, "length": 0.8}.items():
+        assert float(values[name]) == pytest.approx(entry, rel=1e-6)
     assert min(heights[-20:]) > 0.95
 
     # From masses with which the model fails the search begins anew.
-    lost = adaptive()
-    lost.log, lost.z = controller.log, torch.full_like(controller.z, 90.0)
-    lost.refit()
-    torch.testing.assert_close(lost.z, controller.z, rtol=1e-6, atol=1e-6)
+    terminated = adaptive()
+    terminated.log, terminated.z = controller.log, torch.full_like(controller.z, 90.0)
+    terminated.refit()
+    torch.testing.assert_close(terminated.z, controller.z, rtol=1e-6, atol=1e-6)
 
 
 def test_steps_that_were_not_seen_are_left_out():
     controller = adaptive()
-    still, control = controller.model.engine.initial_state(2, torch.float64), torch.zeros(2, 1).double()
-    unseen = State(torch.tensor([[0.0, torch.nan], [0.0, 0.0]]).double(), still.v)
-    controller.observe(still, control, unseen)
+    zero_output, control = controller.model.engine.initial_state(2, torch.float64), torch.zeros(2, 1).double()
+    unseen = State(torch.tensor([[0.0, torch.nan], [0.0, 0.0]]).double(), zero_output.v)
+    controller.observe(zero_output, control, unseen)
     assert len(controller.log) == 1

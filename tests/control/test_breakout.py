@@ -61,8 +61,8 @@ def test_settings_of_bounces_bound_memory_and_distance():
 
 def test_a_key_counts_what_still_comes_of_those_before():
     paddle = PaddleModel(np.array([0.0, 3.0, 2.0, 1.0, 0, 0, 0, 0]))
-    still = [0] * 8
-    assert KEYS[paddle.choose_key(10.0, still)] == "RIGHT"
-    assert KEYS[paddle.choose_key(-10.0, still)] == "LEFT"
+    zero_output = [0] * 8
+    assert KEYS[paddle.choose_key(10.0, zero_output)] == "RIGHT"
+    assert KEYS[paddle.choose_key(-10.0, zero_output)] == "LEFT"
     assert paddle.pending_displacement([1, 1, 0, 0, 0, 0, 0, 0]) == pytest.approx(6.0 + 3.0)
     assert KEYS[paddle.choose_key(10.0, [1, 1, 0, 0, 0, 0, 0, 0])] == "NOOP"

@@ -11,10 +11,10 @@ from physvision.control.pixels import FramePolicy, save_policy
 def test_a_cartpole_stands_up_with_a_model_that_was_wrong(tmp_path, capsys):
     path = tmp_path / "new" / "cart.mp4"
     assert main(["control", "cartpole", "--learn", "--seconds", "2.5", "--out", str(path)]) == 0
-    told = capsys.readouterr().out
-    assert "stands from 1." in told
+    record = capsys.readouterr().out
+    assert "stands from 1." in record
     # A pole of 0.1 kg on a cart of 1 kg, 1 m long: all were 2.
-    assert "0.1000 1.0000; 1.0000" in told
+    assert "0.1000 1.0000; 1.0000" in record
     clip = video.read(path)
     assert abs(len(clip.frames) - 126) <= 1
     # The red pole hangs below the cart at first and stands above it at the end.
@@ -28,13 +28,13 @@ def test_a_cartpole_stands_up_with_a_model_that_was_wrong(tmp_path, capsys):
 def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, capsys):
     path = tmp_path / "pendulum.mp4"
     assert main(["control", "pendulum", "--objective", "effort", "--seconds", "2.9", "--out", str(path)]) == 0
-    told = capsys.readouterr().out
-    assert "8 of 8 searches stand after 2.90 s" in told
+    record = capsys.readouterr().out
+    assert "8 of 8 searches stand after 2.90 s" in record
     assert path.stat().st_size > 5_000
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "record"),
     [
         (
             ["spinning-top"],
@@ -45,9 +45,9 @@ def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, ca
         (["cartpole", "--seconds", "-1"], "seconds"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_told(arguments, told, capsys):
+def test_what_is_asked_for_wrongly_is_told(arguments, record, capsys):
     assert main(["control", *arguments]) == 1
-    assert told in capsys.readouterr().err
+    assert record in capsys.readouterr().err
 
 
 @pytest.mark.extended

@@ -68,10 +68,10 @@ def test_it_is_riccatis_solution_where_motion_is_linear(masses):
     q = torch.linspace(-1, 1, masses, dtype=torch.float64)[None] + 0.3
     start = State(q, 0.5 * torch.ones_like(q))
     A, B = (matrix[0].numpy() for matrix in engine.linearize(start, torch.zeros_like(q)))
-    wanted, end = riccati(A, B, W, F, offset, np.concatenate([start.q[0], start.v[0]]), steps)
+    target, end = riccati(A, B, W, F, offset, np.concatenate([start.q[0], start.v[0]]), steps)
     plan, progress = ilqr(engine, start, torch.zeros(1, steps, masses, dtype=torch.float64), cost)
     assert bool(progress.converged.all())
-    np.testing.assert_allclose(plan.feedforward[0], wanted, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(plan.feedforward[0], target, rtol=1e-10, atol=1e-10)
     final = plan.trajectory.final
     np.testing.assert_allclose(np.concatenate([final.q[0], final.v[0]]), end, rtol=1e-10, atol=1e-10)
 
@@ -92,8 +92,8 @@ def test_settings_change_the_way_and_not_the_optimum():
     )
     initial = torch.zeros(1, steps, 2).double()
     (policy, result), (damped_policy, damped) = (
-        ilqr(engine, start, initial, cost, iterations=200, tolerance=1e-15, settings=each)
-        for each in (IlqrSettings(), settings)
+        ilqr(engine, start, initial, cost, iterations=200, tolerance=1e-15, settings=entry)
+        for entry in (IlqrSettings(), settings)
     )
     assert int(damped.iterations) > int(result.iterations)
     torch.testing.assert_close(damped_policy.feedforward, policy.feedforward, rtol=1e-6, atol=1e-6)
@@ -106,21 +106,21 @@ def test_bounds_hold_and_what_they_leave_is_the_least():
     engine, steps = springs(2), 12
     cost, *_ = quadratic(2, 5)
     start = State(torch.tensor([[1.0, -1.0]]).double(), torch.zeros(1, 2).double())
-    low, high = torch.tensor([-1.0, -0.4]).double(), torch.tensor([0.5, 2.0]).double()
-    plan, progress = ilqr(engine, start, torch.zeros(1, steps, 2).double(), cost, (low, high), tolerance=1e-14)
+    low, action_limit = torch.tensor([-1.0, -0.4]).double(), torch.tensor([0.5, 2.0]).double()
+    plan, progress = ilqr(engine, start, torch.zeros(1, steps, 2).double(), cost, (low, action_limit), tolerance=1e-14)
     controls = plan.feedforward
-    assert bool(((controls >= low) & (controls <= high)).all())
+    assert bool(((controls >= low) & (controls <= action_limit)).all())
     assert bool((controls == low).any())
-    assert bool((controls == high).any())
+    assert bool((controls == action_limit).any())
     # The conditions of the least within bounds: no slope inside, slopes that push outwards at a bound.
     free = controls.clone().requires_grad_()
     cost.value(engine.rollout(start, steps, free), free).sum().backward()
     slope = free.grad
     assert slope is not None
     size = slope.abs().max()
-    assert float(slope[(controls > low) & (controls < high)].abs().max()) < 1e-6 * float(size)
+    assert float(slope[(controls > low) & (controls < action_limit)].abs().max()) < 1e-6 * float(size)
     assert float(slope[controls == low].min()) > -1e-6 * float(size)
-    assert float(slope[controls == high].max()) < 1e-6 * float(size)
+    assert float(slope[controls == action_limit].max()) < 1e-6 * float(size)
     assert bool((progress.cost_history.diff(dim=0) <= 0).all())
 
 
@@ -131,65 +131,66 @@ def upright(state: State) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("reach", "steps", "rounds"), [((8.0, 8.0), 100, 40), pytest.param((0.0, 8.0), 120, 200, marks=pytest.mark.slow)]
+    ("reach", "steps", "iterations"),
+    [((8.0, 8.0), 100, 40), pytest.param((0.0, 8.0), 120, 200, marks=pytest.mark.slow)],
 )
-def test_two_links_swing_up(reach, steps, rounds):
+def test_two_links_swing_up(reach, steps, iterations):
     """The double pendulum by its two joints, and the acrobot by its second joint alone."""
     chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
-    wanted = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
+    target = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
     weights = torch.tensor([0.1, 0.1, 0.1, 0.1, 0.01, 0.01]).double()
-    cost = Goal(upright, wanted, weights, 1e-3, torch.full((6,), 900.0).double())
+    cost = Goal(upright, target, weights, 1e-3, torch.full((6,), 900.0).double())
     worlds = 3
     first = 0.5 * torch.randn(worlds, steps, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     hanging = State(torch.zeros(worlds, 2).double(), torch.zeros(worlds, 2).double())
     largest = torch.tensor(reach).double()
-    plan, progress = ilqr(chain, hanging, first, cost, (-largest, largest), iterations=rounds, tolerance=1e-4)
+    plan, progress = ilqr(chain, hanging, first, cost, (-largest, largest), iterations=iterations, tolerance=1e-4)
     assert bool((progress.cost_history.diff(dim=0) <= 0).all())
     assert bool((plan.feedforward.abs() <= largest).all())
     # From random controls some searches end in a worse local least than others.
-    off = (upright(plan.trajectory.final) - wanted).abs().amax(1)
+    off = (upright(plan.trajectory.final) - target).abs().amax(1)
     assert float(off[progress.cost.argmin()]) < 0.05
 
 
 def test_a_goal_is_the_cost_of_its_squares():
     """Features, controls and the end as one sum, against residuals written out."""
     chain = articulated.chain([1.0, 0.6], [1.0, 2.0], dt=DT)
-    wanted, weights = torch.tensor([0.0, 0.1, -1, -1, 0.2, 0]).double(), torch.rand(6).double()
+    target, weights = torch.tensor([0.0, 0.1, -1, -1, 0.2, 0]).double(), torch.rand(6).double()
     last = torch.rand(6).double()
-    named = Goal(upright, wanted, weights, 0.3, last)
+    named = Goal(upright, target, weights, 0.3, last)
     written = Cost(
-        lambda state, u, step: torch.cat([(upright(state) - wanted) * weights.sqrt(), u * 0.3**0.5], 1),
-        lambda state: (upright(state) - wanted) * last.sqrt(),
+        lambda state, u, step: torch.cat([(upright(state) - target) * weights.sqrt(), u * 0.3**0.5], 1),
+        lambda state: (upright(state) - target) * last.sqrt(),
     )
     controls = torch.randn(2, 4, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     path = chain.rollout(State(torch.rand(2, 2).double(), torch.rand(2, 2).double()), 4, controls)
     torch.testing.assert_close(named.value(path, controls), written.value(path, controls))
-    for one, other in zip(
+    for value, reference in zip(
         expanded(named, chain, path, controls), expanded(written, chain, path, controls), strict=True
     ):
-        torch.testing.assert_close(one, other)
+        torch.testing.assert_close(value, reference)
 
 
 def expanded(cost, engine, path, controls):
     """First derivatives of a cost and its Gauss–Newton Hessians, of each step and of the end, δu last."""
-    found = cost.residuals(engine, path, controls)
-    nu, J = controls.shape[2], found.running_jacobian
+    result = cost.residuals(engine, path, controls)
+    nu, J = controls.shape[2], result.running_jacobian
     J = torch.nn.functional.pad(J, (0, 2 * engine.nv + nu - J.shape[3]))
-    W, K, V = found.weights, found.final_jacobian, found.final_weights
-    slope, curvature = 2 * (W * found.running)[:, :, None] @ J, 2 * J.mT * W @ J
-    slope[..., -nu:] += 2 * found.control_weight * controls[:, :, None]
-    curvature.diagonal(dim1=2, dim2=3)[..., -nu:] += 2 * found.control_weight
-    return slope, curvature, 2 * (V * found.final)[:, None] @ K, 2 * K.mT * V @ K
+    W, K, V = result.weights, result.final_jacobian, result.final_weights
+    slope, curvature = 2 * (W * result.running)[:, :, None] @ J, 2 * J.mT * W @ J
+    slope[..., -nu:] += 2 * result.control_weight * controls[:, :, None]
+    curvature.diagonal(dim1=2, dim2=3)[..., -nu:] += 2 * result.control_weight
+    return slope, curvature, 2 * (V * result.final)[:, None] @ K, 2 * K.mT * V @ K
 
 
 def test_feedback_brings_a_disturbed_motion_back():
     """The plan's gains hold an inverted double pendulum that falls without them."""
     chain = articulated.chain([1.0, 1.0], [1.0, 1.0], dt=DT)
-    wanted = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
-    cost = Goal(upright, wanted, torch.ones(6).double(), 1e-2)
+    target = torch.tensor([0.0, 0, -1, -1, 0, 0]).double()
+    cost = Goal(upright, target, torch.ones(6).double(), 1e-2)
     inverted = State(torch.tensor([[math.pi, 0.0]]).double(), torch.zeros(1, 2).double())
-    still = torch.zeros(1, 60, 2).double()
-    plan, _ = ilqr(chain, inverted, still, cost)
+    zero_output = torch.zeros(1, 60, 2).double()
+    plan, _ = ilqr(chain, inverted, zero_output, cost)
     off = State(inverted.q + 0.05, inverted.v)
     held, _ = chain.rollout_feedback(
         off, plan, Bounds(torch.full((2,), -50.0).double(), torch.full((2,), 50.0).double())
@@ -237,8 +238,8 @@ def test_a_plan_leads_through_a_strike():
     )
     rest, first = State(torch.zeros(1, 2).double(), torch.zeros(1, 2).double()), torch.zeros(1, 100, 2).double()
     first[:, :, 0] = 6.0
-    low, high = torch.tensor([-100.0, 0.0]).double(), torch.tensor([100.0, 0.0]).double()
-    plan, progress = ilqr(engine, rest, first, goal, (low, high), iterations=60, tolerance=1e-8)
+    low, action_limit = torch.tensor([-100.0, 0.0]).double(), torch.tensor([100.0, 0.0]).double()
+    plan, progress = ilqr(engine, rest, first, goal, (low, action_limit), iterations=60, tolerance=1e-8)
     times = np.linspace(0.1, 0.5, 401)
     speed = way * sum(masses) / ((1 + restitution) * masses[0] * (1 - times))
     effort = 4 * (speed**2 * times**2 - 3 * gap * speed * times + 3 * gap**2) / times**3

@@ -17,8 +17,8 @@ def pole(state: State) -> torch.Tensor:
 
 def upright(horizon=25, **options):
     cart = articulated.cartpole(dt=0.04)
-    wanted = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0]).double()
-    cost = Goal(pole, wanted, torch.tensor([3.0, 3.0, 0.3, 0.1, 0.1]).double(), 1e-3)
+    target = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0]).double()
+    cost = Goal(pole, target, torch.tensor([3.0, 3.0, 0.3, 0.1, 0.1]).double(), 1e-3)
     return cart, Mpc(cart, cost, horizon, (-20.0, 20.0), **options)
 
 
@@ -39,7 +39,7 @@ def test_what_is_not_seen_goes_on_with_the_last_good_plan():
     _, controller = upright()
     state = State(torch.tensor([[0.0, 0.2], [0.0, -0.1]]).double(), torch.zeros(2, 2).double())
     before = controller.act(state)
-    wanted = controller._controls[0].clone()
+    target = controller._controls[0].clone()
     blind = State(state.q.clone(), state.v.clone())
     blind.q[0, 1] = torch.nan
     with pytest.warns(RuntimeWarning, match=r"world 0: its observed state is not finite.*last good plan"):
@@ -47,10 +47,10 @@ def test_what_is_not_seen_goes_on_with_the_last_good_plan():
     assert before.replanned.tolist() == [True, True]
     assert after.replanned.tolist() == [False, True]
     assert after.plan_age.tolist() == [1, 0]
-    torch.testing.assert_close(after.control[0], wanted[0])
+    torch.testing.assert_close(after.control[0], target[0])
     for step in range(1, 30):
         last = controller.act(blind)
-        torch.testing.assert_close(last.control[0], wanted[step] if step < 24 else torch.zeros(1).double())
+        torch.testing.assert_close(last.control[0], target[step] if step < 24 else torch.zeros(1).double())
     assert int(last.plan_age[0]) == 30
 
 
@@ -58,13 +58,13 @@ def test_a_model_that_fails_is_told_and_the_last_plan_goes_on():
     cart, controller = upright()
     state = State(torch.tensor([[0.0, 0.2]]).double(), torch.zeros(1, 2).double())
     controller.act(state)
-    wanted = controller._controls[0, 0].clone()
+    target = controller._controls[0, 0].clone()
     # A model in which every motion ends in infinity.
     controller.properties = {"joint_stiffness": torch.full_like(cart.properties.joint_stiffness, 1e306)}
     with pytest.warns(RuntimeWarning, match="the model failed on every plan"):
         decision = controller.act(state)
     assert decision.replanned.tolist() == [False]
-    torch.testing.assert_close(decision.control[0], wanted)
+    torch.testing.assert_close(decision.control[0], target)
 
 
 def test_bad_arguments():

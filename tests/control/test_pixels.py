@@ -44,7 +44,7 @@ class Cost:
 
     def slopes(self, directions):
         gradient = torch.autograd.grad(self(self.vector), self.weights)
-        return directions @ torch.cat([each.flatten() for each in gradient])
+        return directions @ torch.cat([entry.flatten() for entry in gradient])
 
     @torch.no_grad()
     def differences(self, direction, steps):
@@ -52,7 +52,7 @@ class Cost:
 
 
 def test_the_network_has_as_many_parameters_as_the_papers():
-    assert sum(each.numel() for each in FramePolicy(96, 288).parameters()) == 1_065_888
+    assert sum(parameter.numel() for parameter in FramePolicy(96, 288).parameters()) == 1_065_888
 
 
 @pytest.mark.parametrize("recompute", [False, True])
@@ -68,16 +68,16 @@ def test_a_frame_is_encoded_once_and_used_in_three_decisions(recompute):
         outputs.append(output)
     assert calls == [2] * len(frames)
     at, before, older = (policy.encode(frames[k].unflatten(1, (3, 22, 30))) for k in (4, 3, 2))
-    told = torch.cat([at, 5 * (at - before), 5 * (before - older)], 1)
-    fresh = policy.output(policy.second(policy.first(told).relu()).relu())
+    record = torch.cat([at, 5 * (at - before), 5 * (before - older)], 1)
+    fresh = policy.output(policy.second(policy.first(record).relu()).relu())
     torch.testing.assert_close(outputs[-1], fresh)
-    slopes = [torch.autograd.grad(each.sum(), frames, retain_graph=True)[0] for each in (outputs[-1], fresh)]
+    slopes = [torch.autograd.grad(entry.sum(), frames, retain_graph=True)[0] for entry in (outputs[-1], fresh)]
     torch.testing.assert_close(*slopes)
     # The first frame stands for those before it, so nothing has changed yet.
-    still, _ = policy(frames[0], policy.initial_hidden(frames[0]))
-    torch.testing.assert_close(outputs[0], still)
-    one = policy.encode(frames[0].unflatten(1, (3, 22, 30)))
-    alone = policy.first(torch.cat([one, 0 * one, 0 * one], 1)).relu()
+    zero_output, _ = policy(frames[0], policy.initial_hidden(frames[0]))
+    torch.testing.assert_close(outputs[0], zero_output)
+    single = policy.encode(frames[0].unflatten(1, (3, 22, 30)))
+    alone = policy.first(torch.cat([single, 0 * single, 0 * single], 1)).relu()
     torch.testing.assert_close(outputs[0], policy.output(policy.second(alone).relu()))
 
 
@@ -87,17 +87,17 @@ def test_a_batch_is_drawn_as_its_worlds_are_one_by_one():
     looks = SceneVariation(
         torch.tensor([[1.0, 1.0, 1.0], [0.9, 1.1, 1.0]]), torch.tensor([[0.0, 0.0, 0.0], [0.1, 0.1, -0.1]])
     )
-    both = view(state, looks)
-    torch.testing.assert_close(both[0], view(State(state.q[:1], state.v[:1]))[0])
+    pair = view(state, looks)
+    torch.testing.assert_close(pair[0], view(State(state.q[:1], state.v[:1]))[0])
     alone = view(State(state.q[1:], state.v[1:]), SceneVariation(looks.color_gains[1:], looks.noise_strengths[1:]))[0]
-    torch.testing.assert_close(both[1], alone)
+    torch.testing.assert_close(pair[1], alone)
     # Light and stains change the picture where nothing moves, too.
     plain = view(State(state.q[1:], state.v[1:]))[0]
     assert float((alone - plain)[:, 0, 0].abs().min()) > 0
 
 
 def test_the_tip_is_seen_where_the_engine_has_it():
-    """The pole's colours are around the projection of the middle of the rod."""
+    """The pole's colors are around the projection of the middle of the rod."""
     view = CartPoleRenderer(scenes.load("cart"), 96, 288)
     state = State(torch.tensor([[0.2, 0.8]]), torch.zeros(1, 2))
     changed = (view(state)[0] - view.background).abs().sum(0)
@@ -107,8 +107,8 @@ def test_the_tip_is_seen_where_the_engine_has_it():
     focal, away = 48 / math.tan(0.2), 2.4 - 0.04
     middle = torch.tensor([0.2 + 0.2 * math.sin(0.8), 0.2 * math.cos(0.8)])
     expected = torch.tensor([143.5 + focal * float(middle[0]) / away, 47.5 - focal * float(middle[1]) / away])
-    found = torch.stack([(shown * columns).sum(), (shown * rows).sum()]) / shown.sum()
-    assert float((found - expected).norm()) < 2.0
+    result = torch.stack([(shown * columns).sum(), (shown * rows).sum()]) / shown.sum()
+    assert float((result - expected).norm()) < 2.0
 
 
 def test_the_servo_reaches_its_velocity_with_ten_newtons():
@@ -191,11 +191,11 @@ def test_a_policy_is_tried_and_kept_in_a_file(tmp_path):
     again = load_policy(path)
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), policy.parameters(), strict=True))
     again.zero_output()
-    found = run_trials(task_for_policy(again), again, count=2, seconds=0.2, hold_seconds=0.1)
-    assert found.angles.shape == (2, 10)
-    assert float(found.angles.abs().min()) > 3.0
-    assert not bool(found.upright.any())
-    assert found.rise_times.tolist() == pytest.approx([0.2, 0.2])
+    result = run_trials(task_for_policy(again), again, count=2, seconds=0.2, hold_seconds=0.1)
+    assert result.angles.shape == (2, 10)
+    assert float(result.angles.abs().min()) > 3.0
+    assert not bool(result.upright.any())
+    assert result.rise_times.tolist() == pytest.approx([0.2, 0.2])
     with pytest.raises(CheckpointError, match="expected the format 'physvision pendulum 1'"):
         load_policy("flow")
 
@@ -218,16 +218,16 @@ def test_a_trial_without_a_decision_is_refused():
 def test_the_policy_that_is_shipped_swings_poles_up():
     """Poles that hang are upright in the end as often as is asked of it: eighteen of twenty starts."""
     policy = load_policy()
-    found = run_trials(task_for_policy(policy), policy, count=20, seconds=15.0, hold_seconds=5.0)
-    assert float(found.angles[:, 0].abs().min()) > 2.5
-    assert int(found.upright.sum()) >= 18
+    result = run_trials(task_for_policy(policy), policy, count=20, seconds=15.0, hold_seconds=5.0)
+    assert float(result.angles[:, 0].abs().min()) > 2.5
+    assert int(result.upright.sum()) >= 18
 
 
 def test_a_push_changes_the_poles_rate():
     policy = FramePolicy(22, 64, 4, (8, 8))
     policy.zero_output()
-    still, pushed = (
+    zero_output, pushed = (
         run_trials(task_for_policy(policy), policy, 1, 10.02, 0.02, push=push).motion for push in (0.0, 2.0)
     )
-    torch.testing.assert_close(still.q[:, :500], pushed.q[:, :500])
-    assert float((pushed.v - still.v)[0, -1, 1]) == pytest.approx(2.0, abs=0.1)
+    torch.testing.assert_close(zero_output.q[:, :500], pushed.q[:, :500])
+    assert float((pushed.v - zero_output.v)[0, -1, 1]) == pytest.approx(2.0, abs=0.1)

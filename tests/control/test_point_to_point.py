@@ -32,13 +32,13 @@ def test_the_least_effort_is_that_of_the_closed_form():
     squares: with q′ = q + h v′ the place is h² Σ (n − k) u_k, so u_k = c (m − k) with m = (n − 1) / 2, and the
     effort is h Σ u² = d² / (h³ Σ (m − k)²)."""
     steps, place = 100, 0.7
-    found = minimum_effort(rail(), at_rest(), torch.zeros(1, steps, 1).double(), there(place))
+    result = minimum_effort(rail(), at_rest(), torch.zeros(1, steps, 1).double(), there(place))
     line = (steps - 1) / 2 - torch.arange(steps).double()
-    wanted = place * line / (DT**2 * line.square().sum())
-    assert bool(found.reached.all())
+    target = place * line / (DT**2 * line.square().sum())
+    assert bool(result.reached.all())
     # The end is asked for to 1e-6, of 0.7.
-    torch.testing.assert_close(found.policy.feedforward[0, :, 0], wanted, rtol=0, atol=1e-5 * float(wanted.max()))
-    assert float(found.effort[0]) == pytest.approx(float(DT * wanted.square().sum()), rel=1e-5)
+    torch.testing.assert_close(result.policy.feedforward[0, :, 0], target, rtol=0, atol=1e-5 * float(target.max()))
+    assert float(result.effort[0]) == pytest.approx(float(DT * target.square().sum()), rel=1e-5)
 
 
 def test_settings_change_the_way_and_not_the_optimum():
@@ -52,9 +52,11 @@ def test_settings_change_the_way_and_not_the_optimum():
         tolerance=1e-9,
         tie_breaker=1e-7,
     )
-    plan, other = (minimum_effort(rail(), at_rest(), initial, there(0.7), settings=each) for each in (stiff, DEFAULT))
+    plan, reference = (
+        minimum_effort(rail(), at_rest(), initial, there(0.7), settings=entry) for entry in (stiff, DEFAULT)
+    )
     assert plan.policy.feedforward.shape == (1, steps, 1)
-    torch.testing.assert_close(plan.policy.feedforward, other.policy.feedforward, rtol=0, atol=1e-4 * 10)
+    torch.testing.assert_close(plan.policy.feedforward, reference.policy.feedforward, rtol=0, atol=1e-4 * 10)
     weak = PointToPointSettings(max_penalty_ratio=1.0)
     assert not bool(minimum_effort(rail(), at_rest(), initial, there(0.7), settings=weak).reached.any())
 
@@ -62,12 +64,12 @@ def test_settings_change_the_way_and_not_the_optimum():
 @pytest.mark.parametrize("place", [0.25, 0.5])
 def test_the_least_time_is_that_of_full_force_and_full_brakes(place):
     """2 √(d / u), rounded up to a step: in steps of h, full force and brakes for n / 2 each lead to u h² (n / 2)²."""
-    begun = torch.zeros(1, 200, 1).double()
-    found = minimum_time(rail(), at_rest(), begun, there(place), (-1.0, 1.0))
+    start = torch.zeros(1, 200, 1).double()
+    result = minimum_time(rail(), at_rest(), start, there(place), (-1.0, 1.0))
     exact = 2 * math.sqrt(place)
-    assert exact <= found.seconds + 1e-9 < exact + 2 * DT
-    assert float(found.policy.feedforward.abs().max()) <= 1.0
-    assert bool(found.reached[found.best()])
+    assert exact <= result.seconds + 1e-9 < exact + 2 * DT
+    assert float(result.policy.feedforward.abs().max()) <= 1.0
+    assert bool(result.reached[result.best()])
 
 
 def test_what_cannot_be_reached_is_told():

@@ -58,7 +58,7 @@ def test_gradients_of_weights_are_those_of_differences(kind):
         torch.nn.utils.vector_to_parameters(vector + step * direction, policy.parameters())
         return rollout_policy(task, policy, start, goal).losses.mean()
 
-    gradient = torch.cat([each.flatten() for each in torch.autograd.grad(loss(0.0), list(policy.parameters()))])
+    gradient = torch.cat([entry.flatten() for entry in torch.autograd.grad(loss(0.0), list(policy.parameters()))])
     with torch.no_grad():
         coarse, fine = ((loss(h) - loss(-h)) / (2 * h) for h in (2e-3, 1e-3))
     assert float(gradient @ direction) == pytest.approx(float(4 * fine - coarse) / 3, rel=1e-7)
@@ -78,10 +78,10 @@ def test_a_memory_carries_gradients_and_starts_blank():
 def test_a_period_is_steps_of_one_control():
     task, policy = Swing(episode_steps=3, frame_skip=4), make("dense")
     start, goal = task.reset(2, torch.Generator().manual_seed(1))
-    played = rollout_policy(task, policy, start, goal)
-    whole = task.engine.rollout(start, 12, played.controls.repeat_interleave(4, 1))
-    torch.testing.assert_close(played.trajectory.q, whole.q[:, ::4], rtol=0, atol=1e-14)
-    torch.testing.assert_close(played.losses[:, -1], task.losses(whole.final, goal))
+    rollout = rollout_policy(task, policy, start, goal)
+    whole = task.engine.rollout(start, 12, rollout.controls.repeat_interleave(4, 1))
+    torch.testing.assert_close(rollout.trajectory.q, whole.q[:, ::4], rtol=0, atol=1e-14)
+    torch.testing.assert_close(rollout.losses[:, -1], task.losses(whole.final, goal))
 
 
 def test_the_backward_signal_decays():
@@ -132,29 +132,29 @@ def test_a_plan_is_played_as_if_asked_period_by_period():
             self.count += 1
             return times[:, self.count]
 
-    def found(player, task, **options):
-        played = player(task, policy, start, goal, **options)
-        slopes = torch.autograd.grad(played.losses.mean(), list(policy.parameters()))
-        return [played.trajectory.q, played.controls, played.losses, *slopes]
+    def result(player, task, **options):
+        rollout = player(task, policy, start, goal, **options)
+        slopes = torch.autograd.grad(rollout.losses.mean(), list(policy.parameters()))
+        return [rollout.trajectory.q, rollout.controls, rollout.losses, *slopes]
 
     for decay in (1.0, 0.9, torch.tensor([[0.9], [0.5]], dtype=torch.float64)):
-        for one, other in zip(
-            found(rollout_open_loop, plan, gradient_decay=decay, chunk_steps=1),
-            found(rollout_policy, Clocked(), gradient_decay=decay),
+        for value, reference in zip(
+            result(rollout_open_loop, plan, gradient_decay=decay, chunk_steps=1),
+            result(rollout_policy, Clocked(), gradient_decay=decay),
             strict=True,
         ):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+            torch.testing.assert_close(value, reference, rtol=0, atol=1e-12)
     # A longer piece moves alike, and its gradient decays less often.
     apart = [
         a - b
         for a, b in zip(
-            found(rollout_open_loop, plan, gradient_decay=0.9, chunk_steps=3),
-            found(rollout_open_loop, plan),
+            result(rollout_open_loop, plan, gradient_decay=0.9, chunk_steps=3),
+            result(rollout_open_loop, plan),
             strict=True,
         )
     ]
-    assert max(float(each.detach().abs().max()) for each in apart[:3]) < 1e-12
-    assert max(float(each.abs().max()) for each in apart[3:]) > 1e-6
+    assert max(float(entry.detach().abs().max()) for entry in apart[:3]) < 1e-12
+    assert max(float(entry.abs().max()) for entry in apart[3:]) > 1e-6
 
 
 def test_a_direct_layer_is_still_at_first_and_learns():
@@ -181,11 +181,11 @@ def test_training_makes_the_loss_smaller():
     module = trained(updates=40, learning_rate=0.01)
     task = module.task
     start, goal = task.reset(64, torch.Generator().manual_seed(9))
-    still = make("dense")
-    still.zero_output()
+    zero_output = make("dense")
+    zero_output.zero_output()
     with torch.no_grad():
         assert float(rollout_policy(task, module.policy, start, goal).losses.mean()) < 0.9 * float(
-            rollout_policy(task, still, start, goal).losses.mean()
+            rollout_policy(task, zero_output, start, goal).losses.mean()
         )
 
 
@@ -193,11 +193,11 @@ def test_each_habit_is_an_option():
     """Before the first update outputs are zero; the gradient that Adam sees is clipped; the loss is that asked for."""
     module = trained(updates=1, learning_rate=0.0)
     assert not bool(module.last.controls.any())
-    assert bool(trained(updates=1, still=False).last.controls.any())
+    assert bool(trained(updates=1, zero_output=False).last.controls.any())
 
     def norm(clip):
-        module = trained(updates=1, learning_rate=0.0, still=False, clip=clip)
-        return math.sqrt(sum(float(each.grad.square().sum()) for each in module.policy.parameters()))
+        module = trained(updates=1, learning_rate=0.0, zero_output=False, clip=clip)
+        return math.sqrt(sum(float(parameter.grad.square().sum()) for parameter in module.policy.parameters()))
 
     assert norm(None) > 1e-2
     assert norm(1e-3) == pytest.approx(1e-3, rel=1e-3)

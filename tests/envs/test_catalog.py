@@ -102,8 +102,8 @@ def test_the_ant_stands_and_falls_and_is_observed_as_documented():
     # At rest: no way along x is paid for, so that what is left is the one for being alive.
     torch.testing.assert_close(moves.reward, torch.ones(3).double(), rtol=0, atol=0.05)
     state = many.state
-    high = State(state.q + torch.tensor([0.0, 0.0, 1.0] + [0.0] * 12), state.v)
-    assert many.env.step(high, still).terminated.all()
+    action_limit = State(state.q + torch.tensor([0.0, 0.0, 1.0] + [0.0] * 12), state.v)
+    assert many.env.step(action_limit, still).terminated.all()
     pushed = many.env.step(many.state, torch.ones(3, 8, dtype=torch.float64)).reward
     assert (pushed < 0).all()  # all motors at full power cost 4
 

@@ -16,7 +16,7 @@ def test_it_is_gymnasiums_cartpole_at_full_force():
         theirs.state = start.numpy().copy()
         ours = start[None]
         for action in (1, 1, 0, 1, 0, 0, 0, 1):
-            _, _, ended, *_ = theirs.step(action)
+            _, _, end, *_ = theirs.step(action)
             ours = classic_cartpole.step(ours, torch.tensor([2.0 * action - 1]).double())
             np.testing.assert_allclose(np.array(theirs.state, float), ours[0], rtol=1e-12, atol=1e-14)
-            assert bool(classic_cartpole.is_terminal(ours)) == ended
+            assert bool(classic_cartpole.is_terminal(ours)) == end

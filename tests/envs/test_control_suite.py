@@ -24,8 +24,8 @@ def test_a_task_moves_as_the_engine_that_loads_its_poles():
     assert world.control_period == 0.05
     engine = articulated.cartpole(dt=world.control_period, substeps=5, integrator="runge_kutta_4")
     capsule = world.physics.model.body_inertia[-1][0]
-    one = torch.ones(1).double()
-    inertia = articulated.cartpole_properties(one[0], one, 0.1 * one)["inertia"].clone()
+    unit = torch.ones(1).double()
+    inertia = articulated.cartpole_properties(unit[0], unit, 0.1 * unit)["inertia"].clone()
     inertia[1] = torch.diag(torch.tensor([capsule, capsule, 1e-4]).double())
     expected = engine.step(start.state, torch.tensor([[10.0 * 0.7]]).double(), {"inertia": inertia})
     moment = world.step(torch.tensor([0.7]).double())

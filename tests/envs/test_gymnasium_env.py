@@ -37,14 +37,14 @@ def test_stable_baselines_take_a_game_as_it_is(name):
 def test_worlds_of_a_vector_are_those_of_one_environment():
     many = gymnasium.make_vec("physvision/CartPole-v0", num_envs=3, vectorization_mode="vector_entry_point")
     obs, _ = many.reset(seed=4)
-    one = GymnasiumEnv("CartPole")
-    one.reset(seed=0)
+    single = GymnasiumEnv("CartPole")
+    single.reset(seed=0)
     actions = np.array([[0.5], [-1.0], [0.2]], np.float32)
     start = many.unwrapped._simulation.worlds.state
     after, reward, *_ = many.step(actions)
     for k in range(3):
-        one._simulation.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
-        alone, alone_reward, *_ = one.step(actions[k])
+        single._simulation.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
+        alone, alone_reward, *_ = single.step(actions[k])
         np.testing.assert_array_equal(after[k], alone)
         assert reward[k] == alone_reward
     assert obs.shape == (3, 5)

@@ -59,6 +59,6 @@ def test_first_gradients_with_a_graph_are_those_without(make):
     compute, value = make()
     value.requires_grad_()
     plain, graph = (
-        torch.autograd.grad(compute(value).square().sum(), value, create_graph=kept)[0] for kept in (False, True)
+        torch.autograd.grad(compute(value).square().sum(), value, create_graph=entry)[0] for entry in (False, True)
     )
     assert torch.equal(plain, graph)

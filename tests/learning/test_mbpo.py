@@ -16,10 +16,10 @@ MODEL = WorldModelSettings(ensemble_size=2, num_elites=1, hidden_sizes=(16,), ba
 
 @pytest.fixture
 def learner():
-    made = Mbpo(ENVIRONMENTS["Links2"](), MbpoSettings(PLAY, MODEL, model_rollouts=40, rollout_length=(2, 2)), 0)
-    while made.env_steps < 30:
-        made.advance()
-    return made
+    result = Mbpo(ENVIRONMENTS["Links2"](), MbpoSettings(PLAY, MODEL, model_rollouts=40, rollout_length=(2, 2)), 0)
+    while result.env_steps < 30:
+        result.advance()
+    return result
 
 
 def test_steps_into_the_unknown_are_left_out_and_counted(learner):
@@ -33,9 +33,9 @@ def test_steps_into_the_unknown_are_left_out_and_counted(learner):
 
     learner.model.predict = wild
     learner._roll_out_model()
-    kept = learner.model_buffer.contents()
-    assert kept["next_obs"].abs().max() < 1e3
-    assert kept["obs"].abs().max() < 1e3
+    retained = learner.model_buffer.contents()
+    assert retained["next_obs"].abs().max() < 1e3
+    assert retained["obs"].abs().max() < 1e3
     # Of 40 and, at most, of the 20 that are left.
     assert 20 + 10 >= learner.skipped["model_steps"] - before >= 20
 

@@ -31,15 +31,15 @@ def test_networks_side_by_side_are_those_one_by_one(activation, layer_norm, outp
     layers = EnsembleMlp(2, (3, 8, 8, outputs), activation, layer_norm=layer_norm).double()
     layers.named = activation
     inputs = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
-    found = layers(inputs)
-    seeds = torch.randn_like(found)
-    gradients = torch.autograd.grad(found, [inputs, *layers.parameters()], seeds)
+    result = layers(inputs)
+    seeds = torch.randn_like(result)
+    gradients = torch.autograd.grad(result, [inputs, *layers.parameters()], seeds)
     of_inputs = torch.zeros_like(inputs)
     for member in range(2):
-        one = alone(layers, member)
-        single = one(inputs)
-        torch.testing.assert_close(found[member], single)
-        of_input, *rest = torch.autograd.grad(single, [inputs, *one.parameters()], seeds[member])
+        reference = alone(layers, member)
+        single = reference(inputs)
+        torch.testing.assert_close(result[member], single)
+        of_input, *rest = torch.autograd.grad(single, [inputs, *reference.parameters()], seeds[member])
         of_inputs += of_input
         count = len(layers.weights)
         for k in range(count):
@@ -53,16 +53,16 @@ def test_frozen_networks_have_gradients_to_what_comes_in_alone():
     (free,) = torch.autograd.grad(layers(inputs).sum(), inputs)
     layers(inputs, frozen=True).sum().backward()
     torch.testing.assert_close(inputs.grad, free)
-    assert all(each.grad is None for each in layers.parameters())
+    assert all(parameter.grad is None for parameter in layers.parameters())
 
 
 def test_products_of_half_precision_err_by_its_rounding():
     layers, inputs = EnsembleMlp(2, (3, 64, 64, 1)), torch.randn(50, 3)
     single = layers(inputs)
     layers.bf16 = True
-    rounded = layers(inputs)
+    half_precision = layers(inputs)
     # Two factors rounded to 8 bits, 64 of them added up with signs of their own, and the sum rounded.
-    assert 0 < float((rounded - single).abs().max()) < 4 * 2**-8 * float(single.abs().max())
+    assert 0 < float((half_precision - single).abs().max()) < 4 * 2**-8 * float(single.abs().max())
 
 
 def test_layers_of_rectifiers_are_not_levelled():
@@ -77,10 +77,10 @@ def test_numbers_are_measured_over_all_batches_together():
     assert torch.equal(normalizer(small), small)
     for part in rows.split([10, 1, 49]):
         normalizer.update(part)
-    found = normalizer(rows)
-    torch.testing.assert_close(found[:, 0], (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std(correction=0))
+    result = normalizer(rows)
+    torch.testing.assert_close(result[:, 0], (rows[:, 0] - rows[:, 0].mean()) / rows[:, 0].std(correction=0))
     # One that never changes is at its mean, and what is far off is bounded.
-    assert found[:, 1].abs().max() < 1e-6
+    assert result[:, 1].abs().max() < 1e-6
     assert normalizer(torch.tensor([[1e9, -1e9]])).tolist() == [[10.0, -10.0]]
 
 
@@ -101,42 +101,42 @@ def test_options_of_an_actor_work_alone(option):
 
 def test_a_steady_actor_tells_the_same_deviations_everywhere():
     actor = Actor(3, (8,), 2, "elu", init_log_std=-1.0, normalize_obs=True, layer_norm=True, state_independent_std=True)
-    told, _ = actor(torch.randn(5, 3), torch.zeros(5, 0))
-    assert told.shape == (5, 4)
-    assert (told[:, 2:] == -1).all()
-    told[:, 2:].sum().backward()
+    record, _ = actor(torch.randn(5, 3), torch.zeros(5, 0))
+    assert record.shape == (5, 4)
+    assert (record[:, 2:] == -1).all()
+    record[:, 2:].sum().backward()
     assert actor.log_std.grad.tolist() == [5.0, 5.0]
 
 
 def test_the_density_is_that_of_a_squashed_normal():
     # Of actions that are all but 1 torch does not find the way back.
-    drawn = 0.5 * torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    output, noise = drawn[:, :4], drawn[:, 4:]
+    selected = 0.5 * torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    output, noise = selected[:, :4], selected[:, 4:]
     action, density = sample_tanh_normal(output, noise)
-    mean, spread = output.chunk(2, 1)
-    law = TransformedDistribution(Normal(mean, spread.exp()), TanhTransform())
+    mean, std = output.chunk(2, 1)
+    law = TransformedDistribution(Normal(mean, std.exp()), TanhTransform())
     torch.testing.assert_close(density, law.log_prob(action).sum(1))
-    far, told = sample_tanh_normal(torch.tensor([[60.0, 0.0]]), torch.zeros(1, 1))
+    far, record = sample_tanh_normal(torch.tensor([[60.0, 0.0]]), torch.zeros(1, 1))
     assert float(far) == 1.0
-    assert told.isfinite().all()
+    assert record.isfinite().all()
 
 
 def test_a_ring_holds_the_newest_rows():
     ring = ReplayBuffer(5, {"x": 0})
-    for first in (0, 3, 6):
-        ring.add({"x": torch.arange(first, first + 3.0)})
+    for obs in (0, 3, 6):
+        ring.add({"x": torch.arange(obs, obs + 3.0)})
     assert sorted(ring.contents()["x"].tolist()) == [4, 5, 6, 7, 8]
     assert ring.gather(torch.tensor([2, 0]))["x"].tolist() == [7, 5]
     ring.overwrite(torch.tensor([2, 0]), {"x": torch.tensor([17.0, 15.0])})
     assert sorted(ring.contents()["x"].tolist()) == [4, 6, 8, 15, 17]
-    other = ReplayBuffer(5, {"x": 0})
-    other.load_state_dict(ring.state_dict())
-    for each in (ring, other):
-        each.add({"x": torch.tensor([9.0])})
-    assert torch.equal(ring.contents()["x"], other.contents()["x"])
+    reference = ReplayBuffer(5, {"x": 0})
+    reference.load_state_dict(ring.state_dict())
+    for entry in (ring, reference):
+        entry.add({"x": torch.tensor([9.0])})
+    assert torch.equal(ring.contents()["x"], reference.contents()["x"])
     ring.add({"x": torch.arange(100.0, 112.0)})
     assert sorted(ring.contents()["x"].tolist()) == [107, 108, 109, 110, 111]
-    drawn = ring.sample(4000, torch.Generator().manual_seed(0))["x"]
+    rendered = ring.sample(4000, torch.Generator().manual_seed(0))["x"]
     # Each of five in a binomial draw, within five deviations.
     for value in range(107, 112):
-        assert abs(int((drawn == value).sum()) - 800) < 5 * (4000 * 0.2 * 0.8) ** 0.5
+        assert abs(int((rendered == value).sum()) - 800) < 5 * (4000 * 0.2 * 0.8) ** 0.5

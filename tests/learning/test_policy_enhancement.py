@@ -25,75 +25,74 @@ def double_agent(discount=0.9):
     return agent
 
 
-def written_out_return(agent, env, high, start, played, action, noises):
+def written_out_return(agent, env, action_limit, start, rollout, action, noises):
     """Reward after reward, written out: the first action is given, those that follow are drawn by these noises."""
     state, earned, weight = start, 0.0, torch.ones(len(action), dtype=torch.float64)
     steps = []
     for k in range(len(noises) + 1):
-        found = env.step(state, action * high)
-        earned = earned + weight * found.reward
-        played = played + 1
-        weight = weight * 0.9 * (played < 100)
-        steps.append((state, action, found.reward, found.state, played >= 100))
-        state = found.state
-        output = agent.actor.layers(env.observe(state, played))[0]
+        result = env.step(state, action * action_limit)
+        earned = earned + weight * result.reward
+        rollout = rollout + 1
+        weight = weight * 0.9 * (rollout < 100)
+        steps.append((state, action, result.reward, result.state, rollout >= 100))
+        state = result.state
+        output = agent.actor.layers(env.observe(state, rollout))[0]
         if k < len(noises):
             action = (output[:, :2] + noises[k] * output[:, 2:].clamp(-20, 2).exp()).tanh()
-    value = agent.q_values(env.observe(state, played), output[:, :2].tanh()).min(0).values
+    value = agent.q_values(env.observe(state, rollout), output[:, :2].tanh()).min(0).values
     return earned + weight * value, steps
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_the_engine_tells_the_worth_of_an_action(horizon, monkeypatch):
     """D against differences of Σ γ^k r_k + γ^h Q(s_h, μ(s_h)); at the end of the time nothing follows."""
-    env, high, rows = random_transitions("Links2", 3, 5)
+    env, action_limit, rows = random_transitions("Links2", 3, 5)
     agent = double_agent()
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
     monkeypatch.setattr(torch, "randn", partial(torch.randn, dtype=torch.float64))
-    start, played = State(rows["q"], rows["v"]), torch.tensor([4, 99, 4])
-    rollouts = engine_rollouts(agent, env, start, played, horizon)
+    start, rollout = State(rows["q"], rows["v"]), torch.tensor([4, 99, 4])
+    rollouts = engine_rollouts(agent, env, start, rollout, horizon)
     assert rollouts.failed_branches == []
     # One branch ends after its first step; of the others all steps are there, and the engine made no more.
     assert rollouts.engine_steps == len(rollouts.transitions["obs"]) == 1 + 2 * horizon
-    first = torch.arange(3)
+    obs = torch.arange(3)
     noises = [torch.zeros(3, 2, dtype=torch.float64) for _ in range(horizon - 1)]
     for k, noise in enumerate(noises):
         noise[[0, 2]] = rollouts.evaluation.noise[3 + 2 * k : 5 + 2 * k]
     action = rollouts.transitions["action"][:3]
-    told, steps = written_out_return(agent, env, high, start, played, action, noises)
-    torch.testing.assert_close(rollouts.evaluation.value[first], told)
+    record, steps = written_out_return(agent, env, action_limit, start, rollout, action, noises)
+    torch.testing.assert_close(rollouts.evaluation.value[obs], record)
     for j in range(2):
         apart = torch.zeros_like(action)
         apart[:, j] = 1e-5
         with torch.no_grad():
             more, less = (
-                written_out_return(agent, env, high, start, played, action + way * apart, noises)[0] for way in (1, -1)
+                written_out_return(agent, env, action_limit, start, rollout, action + way * apart, noises)[0]
+                for way in (1, -1)
             )
-        torch.testing.assert_close(
-            rollouts.evaluation.action_gradient[first, j], (more - less) / 2e-5, rtol=0, atol=1e-7
-        )
+        torch.testing.assert_close(rollouts.evaluation.action_gradient[obs, j], (more - less) / 2e-5, rtol=0, atol=1e-7)
     # The rows are steps of the env, one after the other.
     for k, (state, done, reward, after, end) in enumerate(steps):
         alive = slice(None) if k == 0 else [0, 2]
         there = slice(0, 3) if k == 0 else slice(1 + 2 * k, 3 + 2 * k)
-        torch.testing.assert_close(rollouts.transitions["obs"][there], env.observe(state, played + k)[alive])
+        torch.testing.assert_close(rollouts.transitions["obs"][there], env.observe(state, rollout + k)[alive])
         torch.testing.assert_close(rollouts.transitions["action"][there], done[alive])
         torch.testing.assert_close(rollouts.transitions["reward"][there], reward[alive])
-        torch.testing.assert_close(rollouts.transitions["next_obs"][there], env.observe(after, played + k + 1)[alive])
+        torch.testing.assert_close(rollouts.transitions["next_obs"][there], env.observe(after, rollout + k + 1)[alive])
         assert rollouts.transitions["terminated"][there].bool().tolist() == end[alive].tolist()
 
 
 def test_a_later_action_is_worth_what_comes_after_it():
     """D and worth in the second step of a branch are those of a branch that begins there."""
-    env, high, rows = random_transitions("Links2", 3, 5)
+    env, action_limit, rows = random_transitions("Links2", 3, 5)
     agent = double_agent()
-    start, played = State(rows["q"], rows["v"]), torch.tensor([4, 5, 6])
-    long = engine_rollouts(agent, env, start, played, 2)
+    start, rollout = State(rows["q"], rows["v"]), torch.tensor([4, 5, 6])
+    long = engine_rollouts(agent, env, start, rollout, 2)
     with torch.no_grad():
-        second = env.step(start, long.transitions["action"][:3].double() * high).state
+        second = env.step(start, long.transitions["action"][:3].double() * action_limit).state
     agent.generator.manual_seed(4)
     torch.randn(3, 2, generator=agent.generator)  # of the first step
-    alone = engine_rollouts(agent, env, second, played + 1, 1)
+    alone = engine_rollouts(agent, env, second, rollout + 1, 1)
     torch.testing.assert_close(long.evaluation.noise[3:], alone.evaluation.noise)
     # Actions are kept in single precision.
     torch.testing.assert_close(
@@ -129,16 +128,22 @@ def test_a_branch_with_a_failure_is_named_and_left_out(speed):
     assert rollouts.failed_branches == [1]
     assert rollouts.engine_steps == 1 + 2 * 4
     assert len(rollouts.transitions["obs"]) == len(rollouts.evaluation.action_gradient) == 2 * 4
-    for each in (*rollouts.transitions.values(), *rollouts.evaluation):
-        assert each.isfinite().all()
+    for entry in (*rollouts.transitions.values(), *rollouts.evaluation):
+        assert entry.isfinite().all()
     assert rollouts.evaluation.action_gradient.ne(0).all()
 
 
 def test_critics_learn_of_the_engine_s_steps_alone():
     """With no share left for imagined steps no model is fitted; all rows but the true ones are the engine's."""
-    play = OffPolicySettings(SacSettings((16, 16), batch_size=40), learning_starts=20)
+    rollout_policy = OffPolicySettings(SacSettings((16, 16), batch_size=40), learning_starts=20)
     settings = MbpoSettings(
-        play, policy_enhancement=True, horizon=5, actor_batch=4, actor_every=3, engine_ratio=0.75, real_ratio=0.25
+        rollout_policy,
+        policy_enhancement=True,
+        horizon=5,
+        actor_batch=4,
+        actor_every=3,
+        engine_ratio=0.75,
+        real_ratio=0.25,
     )
     learner = Mbpo(ENVIRONMENTS["Links2"](), settings, 0)
     learner.model.fit = learner.model.predict = None  # neither may be called
@@ -151,6 +156,6 @@ def test_critics_learn_of_the_engine_s_steps_alone():
     assert learner.metrics()["engine_steps"] == learner.engine_buffer.size == 3 * 4 * 5
     batch = learner.batch()
     known = torch.cat([learner.replay_buffer.contents()["next_obs"], learner.engine_buffer.contents()["next_obs"]])
-    found = (batch["next_obs"][:, None] == known).all(2).float().argmax(1)
-    assert (found >= learner.replay_buffer.size).sum() == 30
-    assert torch.equal(known[found], batch["next_obs"])
+    result = (batch["next_obs"][:, None] == known).all(2).float().argmax(1)
+    assert (result >= learner.replay_buffer.size).sum() == 30
+    assert torch.equal(known[result], batch["next_obs"])

@@ -11,8 +11,8 @@ from physvision.learning.sac import ActionEvaluation, Sac, SacSettings
 
 def rows(count, generator):
     draw = {"obs": (count, 3), "action": (count, 2), "reward": (count,), "next_obs": (count, 3)}
-    made = {name: torch.randn(shape, generator=generator) for name, shape in draw.items()}
-    return made | {"terminated": (torch.rand(count, generator=generator) < 0.3).float()}
+    result = {name: torch.randn(shape, generator=generator) for name, shape in draw.items()}
+    return result | {"terminated": (torch.rand(count, generator=generator) < 0.3).float()}
 
 
 def test_an_update_follows_the_gradients_of_the_losses_written_out():
@@ -33,21 +33,23 @@ def test_an_update_follows_the_gradients_of_the_losses_written_out():
         action, density = act(batch["next_obs"], later)
         following = values(agent.target_critics, batch["next_obs"], action).min(0).values - 0.3 * density
         goal = batch["reward"] + 0.9 * (1 - batch["terminated"]) * following
-    critics = sum(0.5 * (one - goal).pow(2).mean() for one in values(agent.critics, batch["obs"], batch["action"]))
+    critics = sum(0.5 * (value - goal).pow(2).mean() for value in values(agent.critics, batch["obs"], batch["action"]))
     action, density = act(batch["obs"], now)
     policy = (0.3 * density - values(agent.critics, batch["obs"], action).min(0).values).mean()
     expected = torch.autograd.grad(critics, list(agent.critics.parameters()))
     expected += torch.autograd.grad(policy, list(agent.actor.parameters()))
-    slow = [each.clone() for each in agent.target_critics.parameters()]
+    target_tau = [parameter.clone() for parameter in agent.target_critics.parameters()]
     agent.update(batch)
-    found = [each.grad for each in (*agent.critics.parameters(), *agent.actor.parameters())]
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    results = [parameter.grad for parameter in (*agent.critics.parameters(), *agent.actor.parameters())]
+    for value, reference in zip(results, expected, strict=True):
+        torch.testing.assert_close(value, reference, rtol=1e-4, atol=1e-6)
     # log α moves against its gradient by the rate: the entropy is below or above what is wanted.
     step = float(agent.log_alpha.detach()) - math.log(0.3)
-    wanted = -float(density.detach().mean()) < agent.target_entropy
-    assert math.isclose(step, 1e-3 if wanted else -1e-3, rel_tol=1e-3)
-    for before, now_slow, fast in zip(slow, agent.target_critics.parameters(), agent.critics.parameters(), strict=True):
+    target = -float(density.detach().mean()) < agent.target_entropy
+    assert math.isclose(step, 1e-3 if target else -1e-3, rel_tol=1e-3)
+    for before, now_slow, fast in zip(
+        target_tau, agent.target_critics.parameters(), agent.critics.parameters(), strict=True
+    ):
         torch.testing.assert_close(now_slow, before + 5e-3 * (fast.detach() - before))
 
 
@@ -61,8 +63,8 @@ def test_an_actor_learns_of_actions_that_were_tried_and_of_nothing_where_it_is_n
     loss = (0.3 * density - (gradient * action).sum(1)).mean()
     expected = torch.autograd.grad(loss, list(agent.actor.parameters()))
     agent.update(batch, ActionEvaluation(obs, noise, torch.zeros(5), gradient))
-    for one, other in zip(agent.actor.parameters(), expected, strict=True):
-        torch.testing.assert_close(one.grad, other, rtol=1e-4, atol=1e-6)
+    for value, reference in zip(agent.actor.parameters(), expected, strict=True):
+        torch.testing.assert_close(value.grad, reference, rtol=1e-4, atol=1e-6)
     before = deepcopy(agent.state_dict())
     agent.update(batch, update_actor=False)
     after = agent.state_dict()
@@ -91,12 +93,12 @@ def test_what_was_kept_goes_on_bit_by_bit():
         torch.manual_seed(seed)
         return Sac(3, 2, SacSettings((16, 16)), torch.Generator().manual_seed(seed))
 
-    first, second = agent(1), agent(2)
+    obs, second = agent(1), agent(2)
     for _ in range(3):
-        first.update(rows(8, torch.Generator().manual_seed(5)))
-    second.load_state_dict(deepcopy(first.state_dict()))
-    second.generator.set_state(first.generator.get_state())
-    for each in (first, second):
-        each.update(rows(8, torch.Generator().manual_seed(6)))
-    for one, other in zip(first.actor.parameters(), second.actor.parameters(), strict=True):
-        assert torch.equal(one, other)
+        obs.update(rows(8, torch.Generator().manual_seed(5)))
+    second.load_state_dict(deepcopy(obs.state_dict()))
+    second.generator.set_state(obs.generator.get_state())
+    for entry in (obs, second):
+        entry.update(rows(8, torch.Generator().manual_seed(6)))
+    for value, reference in zip(obs.actor.parameters(), second.actor.parameters(), strict=True):
+        assert torch.equal(value, reference)

@@ -19,35 +19,37 @@ from physvision.learning.sample_enhancement import (
 
 def true_step(env, rows):
     """Next observation and reward by the engine."""
-    found = env.step(State(rows["q"], rows["v"]), rows["action"].double() * torch.tensor(env.action_limit))
-    return torch.cat([env.observe(found.state, rows["elapsed_steps"] + 1), found.reward[:, None]], 1)
+    result = env.step(State(rows["q"], rows["v"]), rows["action"].double() * torch.tensor(env.action_limit))
+    return torch.cat([env.observe(result.state, rows["elapsed_steps"] + 1), result.reward[:, None]], 1)
 
 
-@pytest.mark.parametrize("varied", ["action", "velocity", "both"])
+@pytest.mark.parametrize("randomized", ["action", "velocity", "both"])
 @pytest.mark.parametrize("name", ["Links2", "Ant"])
-def test_neighbours_of_a_step_are_steps_to_first_order(name, varied):
+def test_neighbors_of_a_step_are_steps_to_first_order(name, randomized):
     """The error falls with the square of the difference, so that each derivative is right."""
     if name == "Ant":
         pytest.importorskip("gymnasium")
-    env, high, rows = random_transitions(name, 6, 2)
+    env, action_limit, rows = random_transitions(name, 6, 2)
     rows = {key: value.double() if value.is_floating_point() else value for key, value in rows.items()}
     rows["terminated"] = torch.zeros(6)
     end, jacobian, valid = step_jacobians(env, rows)
     assert valid.all()
-    drawn = 2 * torch.rand(6, env.engine.nv + len(high), generator=torch.Generator().manual_seed(1)) - 1
-    dv, da = drawn.double().split([env.engine.nv, len(high)], 1)
-    dv, da = (0 if varied == "action" else 1) * dv, (0 if varied == "velocity" else 1) * da
+    selected = 2 * torch.rand(6, env.engine.nv + len(action_limit), generator=torch.Generator().manual_seed(1)) - 1
+    dv, da = selected.double().split([env.engine.nv, len(action_limit)], 1)
+    dv, da = (0 if randomized == "action" else 1) * dv, (0 if randomized == "velocity" else 1) * da
     # Of the ant only as far as no contact comes or goes, at which the first order ends.
     sizes = (0.1, 0.05) if name == "Links2" else (4e-3, 2e-3)
     errors = []
     for size in sizes:
-        near = rows | augmented_transitions(env, rows, end, jacobian, size * dv, size * da)
-        torch.testing.assert_close(near["obs"], env.observe(State(near["q"], near["v"]), rows["elapsed_steps"]))
-        assert torch.equal(near["q"], rows["q"])
-        said = torch.cat([near["next_obs"], near["reward"][:, None]], 1)
-        errors.append((true_step(env, near) - said).norm(dim=1))
-        assert float(errors[-1].max()) < 0.1 * float((said - true_step(env, rows)).norm(dim=1).max())
-    if (name, varied) == ("Links2", "action"):
+        neighbors = rows | augmented_transitions(env, rows, end, jacobian, size * dv, size * da)
+        torch.testing.assert_close(
+            neighbors["obs"], env.observe(State(neighbors["q"], neighbors["v"]), rows["elapsed_steps"])
+        )
+        assert torch.equal(neighbors["q"], rows["q"])
+        predicted = torch.cat([neighbors["next_obs"], neighbors["reward"][:, None]], 1)
+        errors.append((true_step(env, neighbors) - predicted).norm(dim=1))
+        assert float(errors[-1].max()) < 0.1 * float((predicted - true_step(env, rows)).norm(dim=1).max())
+    if (name, randomized) == ("Links2", "action"):
         assert float(errors[0].max()) < 1e-12  # where a single step ends is linear in the torques
     else:
         assert float((errors[0] / errors[1]).median()) == pytest.approx(4, rel=0.1)
@@ -57,29 +59,29 @@ def random_play(settings, steps=48):
     """A replay buffer of random play, and the Jacobians of its steps."""
     env = ENVIRONMENTS["Links2"]()
     learner = OffPolicyAgent(env, OffPolicySettings(num_envs=3, learning_starts=steps, buffer_size=steps), seed=0)
-    near = SampleEnhancement(env, settings, steps)
+    neighbors = SampleEnhancement(env, settings, steps)
     while learner.env_steps < steps:
-        near.add(int((~learner.collect().failed).sum()))
-    return learner.replay_buffer, near
+        neighbors.add(int((~learner.collect().failed).sum()))
+    return learner.replay_buffer, neighbors
 
 
-def test_nine_of_ten_rows_are_neighbours_drawn_anew():
-    buffer, near = random_play(SampleEnhancementSettings(9, action_range=0.2, velocity_range=0.1))
-    assert near.compute_jacobians(buffer)[:2] == (0, 0)
-    assert near.compute_jacobians(buffer)[:2] == (0, 0)
+def test_nine_of_ten_rows_are_neighbors_drawn_anew():
+    buffer, neighbors = random_play(SampleEnhancementSettings(9, action_range=0.2, velocity_range=0.1))
+    assert neighbors.compute_jacobians(buffer)[:2] == (0, 0)
+    assert neighbors.compute_jacobians(buffer)[:2] == (0, 0)
     generator, indices = torch.Generator().manual_seed(0), torch.arange(buffer.size).repeat(40)
     rows = buffer.gather(indices)
-    first, second = (near.augment(rows, indices, generator) for _ in range(2))
-    moved = (first["v"] != rows["v"]).any(1)
+    obs, second = (neighbors.augment(rows, indices, generator) for _ in range(2))
+    moved = (obs["v"] != rows["v"]).any(1)
     # Of a binomial draw, within five deviations.
     assert abs(int(moved.sum()) - 0.9 * len(rows["v"])) < 5 * (len(rows["v"]) * 0.09) ** 0.5
     for name, value in rows.items():
-        torch.testing.assert_close(first[name][~moved], value[~moved])
-    assert not torch.equal(first["next_obs"], second["next_obs"])
-    assert float((first["action"] - rows["action"]).abs().max()) <= 0.2 + 1e-6
-    assert float(((first["v"] - rows["v"]) / buffer.contents()["v"].std(0)).abs().max()) == pytest.approx(0.1, rel=0.1)
-    wrong = (true_step(near.env, first)[:, :-1] - first["next_obs"]).norm(dim=1)
-    assert float(wrong.median()) < 0.1 * float((first["next_obs"] - rows["next_obs"]).norm(dim=1).median())
+        torch.testing.assert_close(obs[name][~moved], value[~moved])
+    assert not torch.equal(obs["next_obs"], second["next_obs"])
+    assert float((obs["action"] - rows["action"]).abs().max()) <= 0.2 + 1e-6
+    assert float(((obs["v"] - rows["v"]) / buffer.contents()["v"].std(0)).abs().max()) == pytest.approx(0.1, rel=0.1)
+    wrong = (true_step(neighbors.env, obs)[:, :-1] - obs["next_obs"]).norm(dim=1)
+    assert float(wrong.median()) < 0.1 * float((obs["next_obs"] - rows["next_obs"]).norm(dim=1).median())
 
 
 def test_the_derivatives_of_a_number_are_shortened():
@@ -87,7 +89,7 @@ def test_the_derivatives_of_a_number_are_shortened():
     whole.compute_jacobians(buffer)
     less = random_play(SampleEnhancementSettings(9, max_jacobian_norm=1.5, jacobian_batch=7))[1]
     less.compute_jacobians(buffer)
-    long, short = (each.jacobians.contents()["jacobian"].unflatten(1, (4, 4)) for each in (whole, less))
+    long, short = (entry.jacobians.contents()["jacobian"].unflatten(1, (4, 4)) for entry in (whole, less))
     # Of two positions and two velocities, by two velocities and two actions.
     causes = torch.cat([whole.velocity_std, torch.ones(2)])
     units = torch.cat([whole.velocity_std / 60, whole.velocity_std])[:, None]
@@ -95,11 +97,11 @@ def test_the_derivatives_of_a_number_are_shortened():
     assert 1.0 < float(norm.median()) < 1.5 < float(norm.max())
     torch.testing.assert_close((short * causes / units).norm(dim=2), norm.clamp_max(1.5), rtol=1e-5, atol=0)
     # Shortened, not turned.
-    torch.testing.assert_close(*(normalize(each, dim=2) for each in (long, short)))
+    torch.testing.assert_close(*(normalize(entry, dim=2) for entry in (long, short)))
 
 
 def test_steps_without_derivatives_stay(monkeypatch):
-    buffer, near = random_play(SampleEnhancementSettings(9, drop_contact_changes=True))
+    buffer, neighbors = random_play(SampleEnhancementSettings(9, drop_contact_changes=True))
     indices = torch.arange(48)
 
     def some(env, rows):
@@ -109,12 +111,12 @@ def test_steps_without_derivatives_stay(monkeypatch):
     monkeypatch.setattr("physvision.learning.sample_enhancement.step_jacobians", some)
     changed = (indices >= 20) & (indices < 30)
     monkeypatch.setattr("physvision.learning.sample_enhancement.changes_contact", lambda env, rows: changed)
-    assert near.compute_jacobians(buffer)[:2] == (20, 10)
+    assert neighbors.compute_jacobians(buffer)[:2] == (20, 10)
     rows = buffer.gather(indices)
-    found = near.augment(rows, indices, torch.Generator().manual_seed(0))
+    result = neighbors.augment(rows, indices, torch.Generator().manual_seed(0))
     for name in ("v", "action", "next_obs", "reward"):
-        torch.testing.assert_close(found[name][:30], rows[name][:30])
-    assert (found["v"][30:] != rows["v"][30:]).any(1).sum() > 10
+        torch.testing.assert_close(result[name][:30], rows[name][:30])
+    assert (result["v"][30:] != rows["v"][30:]).any(1).sum() > 10
 
 
 def test_steps_in_which_a_contact_changes_are_flagged():
@@ -127,9 +129,9 @@ def test_steps_in_which_a_contact_changes_are_flagged():
     still = torch.zeros(4, 8, dtype=torch.float64)
     state, touched = start, env.contact_flags(start)
     for _ in range(12):
-        kept = rows | {"q": state.q, "v": state.v, "action": torch.zeros(4, 8)}
+        retained = rows | {"q": state.q, "v": state.v, "action": torch.zeros(4, 8)}
         state = env.step(state, still).state
         now = env.contact_flags(state)
-        assert torch.equal(changes_contact(env, kept), (now != touched).any(1))
+        assert torch.equal(changes_contact(env, retained), (now != touched).any(1))
         touched = now
     assert touched.any(1).all()

@@ -45,14 +45,16 @@ class Interrupted(Exception):  # noqa: N818  no error of the package
     pass
 
 
-def same(one, other):
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one if key != "seconds")
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
+def same(first_case, second_case):
+    if isinstance(first_case, torch.Tensor):
+        return torch.equal(first_case, second_case)
+    if isinstance(first_case, dict):
+        return first_case.keys() == second_case.keys() and all(
+            same(first_case[key], second_case[key]) for key in first_case if key != "seconds"
+        )
+    if isinstance(first_case, list):
+        return len(first_case) == len(second_case) and all(map(same, first_case, second_case))
+    return first_case == second_case
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -74,7 +76,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, al
     torch.manual_seed(99)  # the chances of this process are not those of the first
     assert 80 <= torch.load(tmp_path / "parts" / CHECKPOINT, weights_only=True)["learner"]["env_steps"] < 120
     learn("Links2", settings, schedule, seed=3, out=tmp_path / "parts")
-    ends = [torch.load(tmp_path / each / CHECKPOINT, weights_only=True) for each in ("whole", "parts")]
+    ends = [torch.load(tmp_path / name / CHECKPOINT, weights_only=True) for name in ("whole", "parts")]
     assert ends[0]["learner"]["env_steps"] >= 160
     assert same(*ends)
     assert json.loads((tmp_path / "parts" / "config.json").read_text())["seed"] == 3
@@ -101,7 +103,7 @@ def test_a_longer_run_goes_on_where_a_shorter_one_ended(tmp_path):
         learn(
             "Links2", PLAY, TrainingSchedule(steps, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "parts"
         )
-    ends = [torch.load(tmp_path / each / CHECKPOINT, weights_only=True)["learner"] for each in ("whole", "parts")]
+    ends = [torch.load(tmp_path / name / CHECKPOINT, weights_only=True)["learner"] for name in ("whole", "parts")]
     assert ends[0]["env_steps"] >= 160
     assert same(*ends)
 
@@ -115,13 +117,13 @@ def test_a_killed_command_goes_on_with_the_same_numbers(tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "--out", tmp_path / "whole"], check=True, env=environment, stdout=subprocess.DEVNULL)
     parts: Path = tmp_path / "parts"
-    first = subprocess.Popen([*command, "--out", parts], env=environment, stdout=subprocess.DEVNULL)
+    obs = subprocess.Popen([*command, "--out", parts], env=environment, stdout=subprocess.DEVNULL)
     while not (parts / CHECKPOINT).exists():
         time.sleep(0.01)
-        assert first.poll() is None
-    first.send_signal(signal.SIGKILL)
-    first.wait()
+        assert obs.poll() is None
+    obs.send_signal(signal.SIGKILL)
+    obs.wait()
     at = torch.load(parts / CHECKPOINT, weights_only=True)["learner"]["env_steps"]
     assert at < 400
     subprocess.run([*command, "--out", parts], check=True, env=environment, stdout=subprocess.DEVNULL)
-    assert same(*(torch.load(each / CHECKPOINT, weights_only=True) for each in (tmp_path / "whole", parts)))
+    assert same(*(torch.load(entry / CHECKPOINT, weights_only=True) for entry in (tmp_path / "whole", parts)))

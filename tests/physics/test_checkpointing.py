@@ -94,7 +94,7 @@ def test_states_kept_in_half_precision_bend_the_gradient_a_little(pendulum):
         errors[stored] = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(retained, whole, strict=True))
     rounding = {kind: torch.finfo(kind).eps for kind in errors}
     for kind, error in errors.items():
-        # A state that is off by its rounding is a neighbouring motion, whose gradient differs as much, times a factor
+        # A state that is off by its rounding is a neighboring motion, whose gradient differs as much, times a factor
         # for how fast motions part in half a second.
         assert 0.01 * rounding[kind] < error < 100 * rounding[kind]
 

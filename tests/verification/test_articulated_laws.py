@@ -14,7 +14,7 @@ from physvision.physics.articulated import Body, Joint, tree
 
 
 def test_free_fall_and_a_free_spin():
-    """A thrown body: its centre of mass flies a parabola, and it keeps its spin about a principal axis."""
+    """A thrown body: its center of mass flies a parabola, and it keeps its spin about a principal axis."""
     body = Body("stone", None, [Joint("free")], mass=2.0, center_of_mass=(0.1, 0.0, 0.0), inertia=(0.1, 0.2, 0.3))
     engine = tree([body], dt=0.001, integrator="runge_kutta_4")
     q = torch.tensor([[0.0, 0, 1, 1, 0, 0, 0]], dtype=torch.float64)
@@ -22,7 +22,7 @@ def test_free_fall_and_a_free_spin():
     end = engine.rollout(State(q, v), 500).final
     pose = engine.poses(end)[0, 0].numpy()
     center = pose[:3, 3] + pose[:3, :3] @ [0.1, 0, 0]
-    # The centre starts at (0.1, 0, 1) with the velocity of the origin plus ω × c.
+    # The center starts at (0.1, 0, 1) with the velocity of the origin plus ω × c.
     expected = np.array([0.1, 0, 1]) + 0.5 * np.array([1.0, 0.7, 3.0 - 0.25 * 9.81])
     np.testing.assert_allclose(center, expected, atol=1e-9)
     assert math.atan2(pose[1, 0], pose[0, 0]) == pytest.approx(1.0, abs=1e-9)
@@ -86,7 +86,7 @@ def test_steps_too_coarse_for_a_spin_are_named(speed):
 
 
 def test_a_floating_tree_keeps_its_momentum():
-    """Nothing pushes from outside: the centre of mass moves straight on, whatever the joints do."""
+    """Nothing pushes from outside: the center of mass moves straight on, whatever the joints do."""
     bodies = random_bodies(5, ["revolute", "ball", "prismatic", "revolute"], True)
     engine = tree(bodies, gravity=(0.0, 0.0, 0.0), dt=0.0005, integrator="runge_kutta_4")
     state = random_state(engine, 5)

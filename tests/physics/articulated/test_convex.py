@@ -391,8 +391,8 @@ def test_hulls_of_boxes_move_as_boxes():
     """Collisions of two boxes, of one with the hull of the other's corners, and of both hulls."""
     sizes = (0.3, 0.4, 0.25), (0.35, 0.2, 0.3)
     engines = [
-        world([free("a", entry), free("b", entry, 1.5)], friction=0.4, restitution=0.5)
-        for entry, entry in [(Box(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), box_hull(sizes[1]))]
+        world([free("a", shape_a), free("b", shape_b, 1.5)], friction=0.4, restitution=0.5)
+        for shape_a, shape_b in [(Box(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), Box(sizes[1])), (box_hull(sizes[0]), box_hull(sizes[1]))]
     ]  # fmt: skip
     rng, hit_body = np.random.default_rng(4), 0
     for _ in range(8):

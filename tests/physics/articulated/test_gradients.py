@@ -117,8 +117,8 @@ def test_a_rollout_is_its_steps_in_a_chain(integrator):
     steps, step_gradients = gradients(chained)
     torch.testing.assert_close(whole.q, steps.q, rtol=1e-13, atol=1e-13)
     torch.testing.assert_close(whole.v, steps.v, rtol=1e-13, atol=1e-13)
-    for entry, entry in zip(whole_gradients, step_gradients, strict=True):
-        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-10)
+    for value, reference in zip(whole_gradients, step_gradients, strict=True):
+        torch.testing.assert_close(value, reference, rtol=1e-9, atol=1e-10)
 
 
 def test_linearize_against_finite_differences():
@@ -178,8 +178,8 @@ def test_functional_transforms():
     torch.testing.assert_close(mapped, torch.stack([final(row, mass) for row in rows]))
     expected = torch.autograd.functional.jacobian(final, (state.v, mass))
     result = torch.func.jacrev(final, argnums=(0, 1))(state.v, mass)
-    for entry, entry in zip(result, expected, strict=True):
-        torch.testing.assert_close(entry, entry)
+    for value, reference in zip(result, expected, strict=True):
+        torch.testing.assert_close(value, reference)
     per_row = torch.func.vmap(torch.func.grad(lambda v: final(v, mass).sum()))(rows)
     torch.testing.assert_close(per_row[1], torch.autograd.functional.jacobian(lambda v: final(v, mass).sum(), state.v))
 

@@ -84,8 +84,8 @@ def test_gradients_do_not_depend_on_where_a_rollout_is_cut():
         for _ in range(cuts):
             state = engine.rollout(state, 30 // cuts).final
         results.append(torch.autograd.grad(state.q[0, 0] + state.v[0, 5], (q, v)))
-    for entry, entry in zip(*results, strict=True):
-        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-9)
+    for value, reference in zip(*results, strict=True):
+        torch.testing.assert_close(value, reference, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("steps", [1, 20])

@@ -45,10 +45,10 @@ def test_a_linearised_trajectory_is_what_gradients_give(engine, properties):
     known = None if properties is None else properties(engine)
     controls = random_controls(engine, 2, 4)
     path = engine.rollout(random_state(engine, 3, batch=2), 4, controls, known)
-    for entry, entry in zip(
+    for value, reference in zip(
         engine.linearize(path, controls, known), Engine.linearize(engine, path, controls, known), strict=True
     ):
-        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-10)
+        torch.testing.assert_close(value, reference, rtol=1e-9, atol=1e-10)
 
 
 def plan_of(engine, steps):
@@ -116,7 +116,7 @@ def test_launches_are_the_same_on_several_cores_and_in_new_places(monkeypatch):
         return results
 
     first, again = result(1)
-    for entry, entry, sliced in zip(first, again, result(3)[1], strict=True):
-        assert entry.data_ptr() != entry.data_ptr()
-        assert entry.equal(entry)
-        assert entry.equal(sliced)
+    for value, repeated, sliced in zip(first, again, result(3)[1], strict=True):
+        assert value.data_ptr() != repeated.data_ptr()
+        assert value.equal(repeated)
+        assert value.equal(sliced)

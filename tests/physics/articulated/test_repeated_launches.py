@@ -36,8 +36,8 @@ def test_repeated_launches_give_what_first_ones_give(followed):
     for start, steps, controls in cases:
         given = end_and_gradients(engine, start, steps, controls.detach(), followed)
         fresh = end_and_gradients(result(), start, steps, controls.detach(), followed)
-        for entry, entry in zip(given, fresh, strict=True):
-            assert torch.equal(entry, entry)
+        for value, reference in zip(given, fresh, strict=True):
+            assert torch.equal(value, reference)
 
 
 def test_repeated_launches_see_new_properties():

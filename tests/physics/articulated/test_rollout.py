@@ -176,5 +176,5 @@ def test_cuda_agrees_with_the_processor():
         mass = moved.properties.mass.clone().requires_grad_()
         end = moved.rollout(State(state.q.to(device), v), 20, properties={"mass": mass}).final
         results.append([x.cpu() for x in (end.q, end.v, *torch.autograd.grad(end.v.sum(), (v, mass)))])
-    for entry, entry in zip(*results, strict=True):
-        torch.testing.assert_close(entry, entry, rtol=1e-9, atol=1e-10)
+    for value, reference in zip(*results, strict=True):
+        torch.testing.assert_close(value, reference, rtol=1e-9, atol=1e-10)

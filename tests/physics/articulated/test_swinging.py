@@ -55,7 +55,7 @@ def test_a_floating_base_with_arms_keeps_energy_and_momentum_to_second_order():
         energy.append(abs(float((sum(engine.energy(end)) / sum(engine.energy(start)) - 1)[0])))
         momenta.append(float((momentum(engine, end) - first)[3:].norm()))
         positions.append(end.q)
-    separation = [float(floating(1e-3).difference(entry, entry).norm()) for entry, entry in pairwise(positions)]
+    separation = [float(floating(1e-3).difference(before, after).norm()) for before, after in pairwise(positions)]
     assert energy[1] < 1e-3
     for errors in (energy, momenta, separation):
         assert all(ratio > 3.5 for ratio in ratios(errors)), errors

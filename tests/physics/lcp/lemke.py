@@ -17,8 +17,8 @@ def lemke(matrix, vector, max_pivots=2000):
     for _ in range(max_pivots):
         leaving = basis[row]
         table[row] /= table[row, entering]
-        others = np.arange(n) != row
-        table[others] -= np.outer(table[others, entering], table[row])
+        rest = np.arange(n) != row
+        table[rest] -= np.outer(table[rest, entering], table[row])
         basis[row] = entering
         if leaving == 2 * n:
             z = np.zeros(2 * n + 1)

@@ -175,6 +175,6 @@ def test_equilibria_are_those_of_scikit_fem(axes):
     stiffness = skfem.asm(linear_elasticity(*lame_parameters(1e3, 0.4)), basis)
     force = np.zeros(basis.N)
     force[basis.nodal_dofs.T] = load
-    fixed = basis.nodal_dofs[:, fixed].ravel()
-    theirs = skfem.solve(*skfem.condense(stiffness, force, D=fixed))[basis.nodal_dofs.T]
+    fixed_dofs = basis.nodal_dofs[:, fixed].ravel()
+    theirs = skfem.solve(*skfem.condense(stiffness, force, D=fixed_dofs))[basis.nodal_dofs.T]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * np.abs(theirs).max())
