@@ -193,10 +193,10 @@ def test_each_habit_is_an_option():
     """Before the first update outputs are zero; the gradient that Adam sees is clipped; the loss is that asked for."""
     module = trained(updates=1, learning_rate=0.0)
     assert not bool(module.last.controls.any())
-    assert bool(trained(updates=1, zero_output=False).last.controls.any())
+    assert bool(trained(updates=1, still=False).last.controls.any())
 
     def norm(clip):
-        module = trained(updates=1, learning_rate=0.0, zero_output=False, clip=clip)
+        module = trained(updates=1, learning_rate=0.0, still=False, clip=clip)
         return math.sqrt(sum(float(parameter.grad.square().sum()) for parameter in module.policy.parameters()))
 
     assert norm(None) > 1e-2
