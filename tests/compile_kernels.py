@@ -23,7 +23,7 @@ MORE_PARTS = {"physvision.physics.articulated.kernels": ["convex_pairs"]}
 MORE_FLOAT32 = {"contact_list", "contact_rollout", "contact_rollout_backward"}
 # A module whose kernels have an option to themselves: nothing else is compiled with that option, nor it without.
 ALONE = {"rollouts.convex_contact": "midway"}
-# No test runs these in float32: that they compile shows in a sixth of the time without optimisation.
+# No test runs these in float32: that they compile shows in a sixth of the time without optimization.
 ONLY_COMPILED = {"contact_rollout_backward"}
 
 

@@ -20,7 +20,7 @@ def centroids(channel):
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_every_balls_colour_lies_where_its_state_says(number):
+def test_every_balls_color_lies_where_its_state_says(number):
     trial = BilliardsRecipe().make("train", number)
     for ball in range(3):
         offset = centroids(trial["frames"][..., ball]) - trial["q"][:, ball, :2]
@@ -38,9 +38,9 @@ def test_many_balls_of_any_hue_lie_where_their_states_say():
         alone = np.linalg.norm(apart, axis=-1).min(1) > 9.0
         rows, columns = np.indices((64, 64)) + 0.5
         near = np.hypot(columns - trial["q"][:, ball, 0, None, None], rows - trial["q"][:, ball, 1, None, None]) < 4.5
-        share = (trial["frames"] / 255.0 - recipe.background) @ hues[ball] / (hues[ball] @ hues[ball]) * near
+        fraction = (trial["frames"] / 255.0 - recipe.background) @ hues[ball] / (hues[ball] @ hues[ball]) * near
         assert alone.sum() > 10
-        assert np.abs(centroids(share[alone]) - trial["q"][alone, ball, :2]).max() < 0.05
+        assert np.abs(centroids(fraction[alone]) - trial["q"][alone, ball, :2]).max() < 0.05
 
 
 def test_coverage_is_the_exact_area():
@@ -102,8 +102,8 @@ def test_noise_has_its_deviation_and_shake_moves_the_picture():
     assert deviation == pytest.approx(math.sqrt(0.04**2 + 1 / 12 / 255**2), rel=0.02)
     shaken = BilliardsRecipe(balls=1, frames=30, shake=0.5, colors=((1.0, 1.0, 1.0),)).make("train", 0)
     inside = np.abs(shaken["q"][:, 0, :2] - 32).max(1) < 25
-    seen = centroids(shaken["frames"][..., 0])[inside]
-    np.testing.assert_allclose(seen, (shaken["q"][:, 0, :2] + shaken["camera"])[inside], atol=0.02)
+    observed = centroids(shaken["frames"][..., 0])[inside]
+    np.testing.assert_allclose(observed, (shaken["q"][:, 0, :2] + shaken["camera"])[inside], atol=0.02)
     assert shaken["camera"].std() == pytest.approx(0.5, rel=0.3)
 
 

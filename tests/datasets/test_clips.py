@@ -83,7 +83,7 @@ def test_collisions_keep_momentum(seed):
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_things_are_drawn_where_they_are_said_to_be(kind):
-    """Where a frame differs from the background alone, in the colour of the thing, its middle is."""
+    """Where a frame differs from the background alone, in the color of the thing, its middle is."""
     clip = draw(kind, 3, STILL)
     body = clip.motion.bodies[0]
     pick = int(np.searchsorted(clip.times, (clip.motion.begin + clip.motion.duration) / 2))
@@ -113,8 +113,8 @@ def test_dropped_doubled_and_repeated_frames_and_wrong_rates(tmp_path):
     assert slow.options["fps"] == 120
     turned = draw("fall", 2, Filming(size=(240, 320), quarters=1))
     path = turned.write(tmp_path / "turned.mp4")
-    seen = video.read(path)
-    assert (seen.width, seen.height) == (240, 320)
+    observed = video.read(path)
+    assert (observed.width, observed.height) == (240, 320)
     shown = next(turned.frames())
-    assert np.abs(seen.frames[0].numpy().astype(int) - shown).mean() < 6
-    np.testing.assert_allclose(seen.times, turned.stamps, atol=1e-4)
+    assert np.abs(observed.frames[0].numpy().astype(int) - shown).mean() < 6
+    np.testing.assert_allclose(observed.times, turned.stamps, atol=1e-4)

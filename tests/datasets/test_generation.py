@@ -65,11 +65,11 @@ def test_reading_gives_what_the_recipe_makes(whole):
         dataset = Dataset(whole, split)
         assert len(dataset) == count
         for number in (0, count - 1):
-            made = RECIPE.make(split, number)
-            np.testing.assert_array_equal(dataset.frames(number), made["frames"])
+            result = RECIPE.make(split, number)
+            np.testing.assert_array_equal(dataset.frames(number), result["frames"])
             for name in dataset.fields:
-                np.testing.assert_array_equal(dataset.field(name, number), made[name])
-                np.testing.assert_array_equal(dataset.field(name, number, 7, 23), made[name][7:23])
+                np.testing.assert_array_equal(dataset.field(name, number), result[name])
+                np.testing.assert_array_equal(dataset.field(name, number, 7, 23), result[name][7:23])
 
 
 @pytest.mark.extended
@@ -84,23 +84,23 @@ def test_scripts_and_workers_make_the_same_bytes(tmp_path):
 
 
 def test_the_seed_does_and_the_number_of_trials_does_not_change_a_trial(tmp_path):
-    few, other = BilliardsRecipe(trials=10, frames=3), BilliardsRecipe(trials=10, frames=3, seed=1)
+    subset, reference = BilliardsRecipe(trials=10, frames=3), BilliardsRecipe(trials=10, frames=3, seed=1)
     many = BilliardsRecipe(trials=1000, frames=3)
     for split in ("train", "valid", "test"):
-        assert np.array_equal(few.make(split, 0)["q"], many.make(split, 0)["q"])
-        assert not np.array_equal(few.make(split, 0)["q"], other.make(split, 0)["q"])
-    assert not np.array_equal(few.make("train", 0)["q"], few.make("valid", 0)["q"])
-    assert not np.array_equal(few.make("train", 0)["q"], few.make("train", 1)["q"])
+        assert np.array_equal(subset.make(split, 0)["q"], many.make(split, 0)["q"])
+        assert not np.array_equal(subset.make(split, 0)["q"], reference.make(split, 0)["q"])
+    assert not np.array_equal(subset.make("train", 0)["q"], subset.make("valid", 0)["q"])
+    assert not np.array_equal(subset.make("train", 0)["q"], subset.make("train", 1)["q"])
 
 
-@pytest.mark.parametrize("least", [6, pytest.param(40, marks=pytest.mark.slow)])
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, whole, least):
+@pytest.mark.parametrize("minimum", [6, pytest.param(40, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, whole, minimum):
     expected = contents(whole)
     begin = time.perf_counter()
     generate(RECIPE, tmp_path / "timed", **QUIET)
     duration = time.perf_counter() - begin
     random, states, kills = np.random.default_rng(7), set(), 0
-    while kills < least or (len(states) < 4 and kills < 60):
+    while kills < minimum or (len(states) < 4 and kills < 60):
         out = tmp_path / f"killed{kills}"
         child = os.fork()
         if child == 0:
@@ -225,13 +225,13 @@ def test_a_full_file_system(tmp_path, whole):
 
 def test_a_folder_of_another_recipe_is_left_alone(whole):
     before = contents(whole)
-    for other, match in (
+    for entry, match in (
         (BilliardsRecipe(trials=40, frames=25, size=32, radius=2.5, balls=2), "radius 2 there, 2.5 here"),
         (BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2, seed=1), "seed 0 there, 1 here"),
         (PendulumRecipe(), "a data set of billiards"),
     ):
         with pytest.raises(DataError, match=match):
-            generate(other, whole, **QUIET)
+            generate(entry, whole, **QUIET)
     assert contents(whole) == before
 
 

@@ -43,8 +43,8 @@ def test_every_frame_arrives_once_and_in_order(movie, tmp_path):
     out = import_video(movie, tmp_path / "data", trial_frames=20, **QUIET)
     splits = [Dataset(out, split) for split in ("train", "valid", "test")]
     assert [len(split) for split in splits] == [10, 1, 1]
-    seen = np.concatenate([split.frames(trial) for split in splits for trial in range(len(split))])
-    np.testing.assert_array_equal(seen, numbered(230))
+    observed = np.concatenate([split.frames(trial) for split in splits for trial in range(len(split))])
+    np.testing.assert_array_equal(observed, numbered(230))
     assert splits[2].lengths() == [10]
     assert splits[0].fps == 25
 
@@ -64,8 +64,8 @@ def test_short_clips_have_trials_to_validate_and_test(tmp_path, count, lengths):
     out = import_video(movie, tmp_path / "data", **QUIET)
     splits = [Dataset(out, split) for split in ("train", "valid", "test")]
     assert tuple(split.lengths() for split in splits) == lengths
-    seen = np.concatenate([split.frames(trial) for split in splits for trial in range(len(split))])
-    np.testing.assert_array_equal(seen, numbered(count))
+    observed = np.concatenate([split.frames(trial) for split in splits for trial in range(len(split))])
+    np.testing.assert_array_equal(observed, numbered(count))
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -103,7 +103,7 @@ def test_a_variable_frame_rate_is_sampled_in_time(tmp_path):
     movie = video.write(tmp_path / "own.mkv", Clip(torch.from_numpy(numbered(61)), times), lossless=True)
     out = import_video(movie, tmp_path / "data", fps=10, **QUIET)
     levels = Dataset(out).frames(0)[:, 0, 0, 0].astype(int)
-    expected = [int((times - wanted / 10).abs().argmin()) for wanted in range(len(levels))]
+    expected = [int((times - index / 10).abs().argmin()) for index in range(len(levels))]
     assert len(levels) in (20, 21)
     np.testing.assert_array_equal(levels, expected)
 
@@ -201,10 +201,10 @@ def test_states_are_drawn_over_what_is_seen(tmp_path, recipe):
 
 def test_show_draws_data_sets_and_videos(movie, tmp_path):
     out = generate(PendulumRecipe(trials=1, frames=10, size=40), tmp_path / "data", workers=1, progress=False)
-    drawn = video.read(show(out, tmp_path / "drawn.png", frames=4))
+    rendered = video.read(show(out, tmp_path / "drawn.png", frames=4))
     plain = video.read(show(out, tmp_path / "plain.png", frames=4, states=False))
-    assert drawn.frames.shape == plain.frames.shape
-    assert not torch.equal(drawn.frames, plain.frames)
+    assert rendered.frames.shape == plain.frames.shape
+    assert not torch.equal(rendered.frames, plain.frames)
     assert len(video.read(show(out, tmp_path / "clip.mp4"))) == 10
     assert video.read(show(movie, tmp_path / "movie.png", frames=6)).frames.shape[0] == 1
     assert len(video.read(show(movie, tmp_path / "movie.mp4"))) == 230
@@ -212,8 +212,8 @@ def test_show_draws_data_sets_and_videos(movie, tmp_path):
 
 def test_the_command_line_makes_verifies_repairs_and_shows(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = ["generate", "billiards", "--trials", "10", "--frames", "12", "--workers", "1", "--out", "set"]
-    assert cli.main(made) == 0
+    result = ["generate", "billiards", "--trials", "10", "--frames", "12", "--workers", "1", "--out", "set"]
+    assert cli.main(result) == 0
     assert len(Dataset("set")) == 8
     assert cli.main(["verify", "set"]) == 0
     (tmp_path / "set" / "train-00000.arrow").write_bytes(b"")
@@ -224,7 +224,7 @@ def test_the_command_line_makes_verifies_repairs_and_shows(tmp_path, capsys, mon
     assert cli.main(["show", "set", "--out", "clip.mp4"]) == 0
     assert cli.main(["import", "clip.mp4", "--size", "16", "--crop", "0,0,100,100", "--fps", "10"]) == 0
     assert Dataset("data/clip").frame_format.shape == (16, 16, 3)
-    assert cli.main([*made, "--radius", "2"]) == 1
+    assert cli.main([*result, "--radius", "2"]) == 1
     assert "radius 3.2 there, 2 here" in capsys.readouterr().err
     assert cli.main(["import", "none.mp4"]) == 1
 
@@ -232,11 +232,11 @@ def test_the_command_line_makes_verifies_repairs_and_shows(tmp_path, capsys, mon
 SMALL = ["--trials", "2", "--frames", "4", "--size", "32"]
 
 
-@pytest.mark.parametrize(("recipe", "made"), [("billiards", 3), ("billiards_one", 1), ("pendulum", 3)])
-def test_recipes_that_come_along_go_by_their_names(tmp_path, recipe, made):
+@pytest.mark.parametrize(("recipe", "count"), [("billiards", 3), ("billiards_one", 1), ("pendulum", 3)])
+def test_recipes_that_come_along_go_by_their_names(tmp_path, recipe, count):
     command = ["generate", recipe.removesuffix("_one"), "--config", f"{recipe}.yaml", "--out", str(tmp_path / "data")]
     assert cli.main([*command, *SMALL, "--workers", "1"]) == 0
-    assert len(Dataset(tmp_path / "data").field("mass", 0)[0]) == made
+    assert len(Dataset(tmp_path / "data").field("mass", 0)[0]) == count
 
 
 def test_a_recipe_that_does_not_come_along_is_named(capsys):

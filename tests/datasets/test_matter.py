@@ -58,17 +58,17 @@ def test_a_block_swings_about_its_equilibrium_and_is_drawn_where_it_is():
     middle = int(np.abs(block.places - [0.1, 0.0]).sum(1).argmin())
     moved, _ = block.motion(0.002, 2000, 5)
     assert moved[:, middle, 1].mean() == pytest.approx(still[block.nodes[middle, 1]], rel=0.01)
-    # A mark's pixels, weighted by how green they are, have their centre where it is.
+    # A mark's pixels, weighted by how green they are, have their center where it is.
     picture = trial["frames"][10] / 255.0
     green = np.clip(picture[..., 1] - picture[..., ::2].max(-1), 0, None)
     middles = np.arange(48) + 0.5
-    seen = np.array([(green * middles).sum(), (green * middles[:, None]).sum()]) / green.sum()
-    np.testing.assert_allclose(seen, recipe._pixels(places[10, 1]), atol=0.1)
+    observed = np.array([(green * middles).sum(), (green * middles[:, None]).sum()]) / green.sum()
+    np.testing.assert_allclose(observed, recipe._pixels(places[10, 1]), atol=0.1)
     assert len(recipe.marks({name: value[0] for name, value in trial.items()})) == 3
 
 
 @pytest.mark.parametrize(
-    ("recipe", "given", "said"),
+    ("recipe", "given", "message"),
     [
         (DyeRecipe, {"size": 2}, "size"),
         (DyeRecipe, {"viscosity": (0.1, 0.01)}, "viscosity"),
@@ -77,6 +77,6 @@ def test_a_block_swings_about_its_equilibrium_and_is_drawn_where_it_is():
         (BlockRecipe, {"ratio": 0.5}, "ratio"),
     ],
 )
-def test_nonsense_is_refused(recipe, given, said):
-    with pytest.raises(InputError, match=said):
+def test_nonsense_is_refused(recipe, given, message):
+    with pytest.raises(InputError, match=message):
         recipe(**given)

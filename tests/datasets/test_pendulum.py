@@ -17,7 +17,7 @@ def joints(recipe, q):
 
 
 def energy(recipe, q, v):
-    """Rods of even mass: their centres' and their own rotation's kinetic energy, and their height's."""
+    """Rods of even mass: their centers' and their own rotation's kinetic energy, and their height's."""
     turned, rates = np.cumsum(q, axis=1), np.cumsum(v, axis=1)
     lengths, masses = np.asarray(recipe.links.lengths), np.asarray(recipe.links.masses)
     swing = lengths[:, None] * rates[..., None] * np.stack([-np.cos(turned), np.sin(turned)], axis=2)
@@ -60,7 +60,7 @@ def test_damping_takes_energy():
 
 @pytest.mark.parametrize("lengths", [(3.0, 3.0, 3.0), (1.0, 4.0)])
 def test_links_are_seen_where_their_states_say(lengths):
-    """Each link's level at its middle, and its light centred on its middle line; the projection is written out here."""
+    """Each link's level at its middle, and its light centerd on its middle line; the projection is written out here."""
     recipe = PendulumRecipe(lengths=lengths, frames=40)
     trial = recipe.make("train", 0)
     distance = 4.0 * (sum(lengths) + recipe.radius)
@@ -71,9 +71,9 @@ def test_links_are_seen_where_their_states_say(lengths):
         picture = trial["frames"][frame, ..., 0]
         for link, level in enumerate(levels):
             start, end = places[frame, link], places[frame, link + 1]
-            others = np.delete(places[frame], [link, link + 1], 0)
+            rest = np.delete(places[frame], [link, link + 1], 0)
             middle = 0.5 * (start + end)
-            if len(others) and np.linalg.norm(others - middle, axis=1).min() < 0.6 * np.linalg.norm(end - start):
+            if len(rest) and np.linalg.norm(rest - middle, axis=1).min() < 0.6 * np.linalg.norm(end - start):
                 continue  # another link may lie in front
             column, row = np.floor(middle).astype(int)
             assert picture[row, column] == level

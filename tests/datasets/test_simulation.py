@@ -65,7 +65,7 @@ def test_one_head_on_impact(masses, restitution):
 @pytest.mark.parametrize("offset", [0.0, 1.0, -2.5, 3.9])
 @pytest.mark.parametrize("restitution", [1.0, 0.5])
 def test_one_oblique_impact(offset, restitution):
-    """A ball meets one at rest off its centre: what counts is the speed along the line of centres."""
+    """A ball meets one at rest off its center: what counts is the speed along the line of centers."""
     speed = 4.0
     start = np.array([[0.0, 0.0], [12.0, offset]])
     hit = (12.0 - np.sqrt(16.0 - offset**2)) / speed

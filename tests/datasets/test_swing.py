@@ -111,12 +111,12 @@ def test_masks_are_what_the_ray_caster_sees_at_the_stored_pose(number):
             pose[:3, 0] = torch.linalg.cross(pose[:3, 1], pose[:3, 2])
             pose[:2, 3] = torch.from_numpy(0.5 * (ends[link] + ends[link + 1]))
             gray = RayCaster(camera, [Capsule(half_width, float(length))])(pose[None, None])[0, 0].numpy()
-            seen = gray > 0.5 * gray.max()
+            observed = gray > 0.5 * gray.max()
             mask = trial["masks"][frame] == link + 1
             later = trial["masks"][frame] > link + 1
             # Hinges are a little wider than links.
-            assert (seen & ~mask & ~later).sum() <= 0.08 * seen.sum()
-            assert (mask & ~seen).sum() <= 0.2 * seen.sum()
+            assert (observed & ~mask & ~later).sum() <= 0.08 * observed.sum()
+            assert (mask & ~observed).sum() <= 0.2 * observed.sum()
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -161,9 +161,9 @@ def test_samples_carry_lengths_poses_and_masks(tmp_path):
     assert contents[0] == contents[1]
     batch = Windows(Dataset(outs[0]), WindowShape(3, 10), masks=True).__getitems__([0, 3, 5])
     for row, trial in enumerate(batch.trial.tolist()):
-        made = recipe.make("train", trial)
+        result = recipe.make("train", trial)
         for name in ("length", "mass", "joint_damping", "gravity", "half_width"):
-            np.testing.assert_allclose(batch.properties[name][row], made[name][0], rtol=1e-6)
+            np.testing.assert_allclose(batch.properties[name][row], result[name][0], rtol=1e-6)
     assert batch.masks.unique().tolist() == [0, 1, 2]
     assert batch.extrinsics.shape == (3, 13, 4, 4)
 

@@ -216,10 +216,10 @@ def test_masks_are_what_the_ray_caster_sees_at_the_stored_pose(number):
         poses[0, :, 2, 3] = -radius
         for row, ball in enumerate(balls):
             gray = RayCaster(camera, [Sphere(radius)])(poses[:, row : row + 1])[0, 0].numpy()
-            seen = gray > 0.5 * gray.max()
+            observed = gray > 0.5 * gray.max()
             mask = trial["masks"][frame] == ball + 1
-            others = (trial["masks"][frame] > 0) & ~mask
-            assert (seen ^ mask)[~others].sum() <= 0.1 * seen.sum()
+            rest = (trial["masks"][frame] > 0) & ~mask
+            assert (observed ^ mask)[~rest].sum() <= 0.1 * observed.sum()
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -251,8 +251,8 @@ def test_light_lies_where_states_and_poses_say(number):
 
 def test_exposure_blurs_along_the_motion():
     sharp, blurred = (
-        TabletopRecipe(frames=3, balls=(1, 1), speed=(2.0, 2.0), exposure=(share, share), **PLAIN).make("train", 2)
-        for share in (0.0, 1.0)
+        TabletopRecipe(frames=3, balls=(1, 1), speed=(2.0, 2.0), exposure=(value, value), **PLAIN).make("train", 2)
+        for value in (0.0, 1.0)
     )
     assert (
         np.abs(np.diff(sharp["frames"].astype(float), axis=2)).max()
@@ -301,12 +301,12 @@ def test_samples_carry_poses_masks_and_given_properties(tmp_path):
     windows = Windows(dataset, WindowShape(3, 10), 0.5, given_properties=["walls"], masks=True)
     batch = windows.__getitems__(list(range(len(windows))))
     for row, (trial, start) in enumerate(zip(batch.trial.tolist(), batch.start.tolist(), strict=True)):
-        made, rows = recipe.make("train", trial), slice(start, start + 13)
-        np.testing.assert_allclose(batch.extrinsics[row], made["extrinsics"][rows], rtol=1e-6, atol=1e-5)
-        np.testing.assert_allclose(batch.properties["walls"][row], made["walls"][0], rtol=1e-6)
+        result, rows = recipe.make("train", trial), slice(start, start + 13)
+        np.testing.assert_allclose(batch.extrinsics[row], result["extrinsics"][rows], rtol=1e-6, atol=1e-5)
+        np.testing.assert_allclose(batch.properties["walls"][row], result["walls"][0], rtol=1e-6)
         if batch.labeled[row]:
-            np.testing.assert_array_equal(batch.masks[row], made["masks"][rows])
-            np.testing.assert_allclose(batch.properties["mass"][row], made["mass"][0], rtol=1e-6)
+            np.testing.assert_array_equal(batch.masks[row], result["masks"][rows])
+            np.testing.assert_allclose(batch.properties["mass"][row], result["mass"][0], rtol=1e-6)
         else:
             assert (batch.masks[row] == 255).all()
             assert batch.properties["mass"][row].isnan().all()

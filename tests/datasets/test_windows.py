@@ -38,11 +38,11 @@ def folder(tmp_path_factory):
     return generate(RECIPE, tmp_path_factory.mktemp("data"), workers=1, progress=False)
 
 
-def same(one, other):
+def same(sample_a, sample_b):
     """Whether two samples are equal, NaN included."""
-    (parts, structure), (others, other_structure) = (pytree.tree_flatten(sample) for sample in (one, other))
+    (parts, structure), (rest, other_structure) = (pytree.tree_flatten(sample) for sample in (sample_a, sample_b))
     return structure == other_structure and all(
-        torch.equal(a.nan_to_num(7.0), b.nan_to_num(7.0)) for a, b in zip(parts, others, strict=True)
+        torch.equal(a.nan_to_num(7.0), b.nan_to_num(7.0)) for a, b in zip(parts, rest, strict=True)
     )
 
 
@@ -55,16 +55,16 @@ def test_windows_hold_the_frames_and_states_that_their_shape_says(folder, shape)
     for row, index in enumerate(indices):
         trial, start = int(batch.trial[row]), int(batch.start[row])
         assert (trial, start) == windows.locate(index)
-        made = RECIPE.make("train", trial)
-        wanted, last = range(start, start + shape.span), start + shape.frames_in - 1
-        np.testing.assert_array_equal(batch.frames[row].permute(0, 2, 3, 1).numpy(), made["frames"][wanted])
-        np.testing.assert_array_equal(batch.observed[row, -1].permute(1, 2, 0), made["frames"][last])
+        result = RECIPE.make("train", trial)
+        target, last = range(start, start + shape.span), start + shape.frames_in - 1
+        np.testing.assert_array_equal(batch.frames[row].permute(0, 2, 3, 1).numpy(), result["frames"][target])
+        np.testing.assert_array_equal(batch.observed[row, -1].permute(1, 2, 0), result["frames"][last])
         steps = [0, shape.horizon]
         np.testing.assert_array_equal(
-            batch.frames_at(steps)[row].permute(0, 2, 3, 1), made["frames"][[last, last + shape.horizon]]
+            batch.frames_at(steps)[row].permute(0, 2, 3, 1), result["frames"][[last, last + shape.horizon]]
         )
         for name in ("q", "v"):
-            expected = made[name][wanted].reshape(len(wanted), -1).astype(np.float32)
+            expected = result[name][target].reshape(len(target), -1).astype(np.float32)
             np.testing.assert_array_equal(getattr(batch.trajectory, name)[row], expected)
             np.testing.assert_array_equal(getattr(batch.ahead, name)[row], expected[shape.frames_in - 1 :])
         assert same(windows[index], batch[row])
@@ -88,8 +88,8 @@ def test_labels_are_nested_and_hidden_where_there_are_none(folder):
         known = torch.isfinite(values).flatten(1)
         assert torch.equal(known.all(1), batch.labeled)
         assert torch.equal(known.any(1), batch.labeled)
-    other = Windows(Dataset(folder), label_fraction=0.25, label_seed=1)
-    assert not np.array_equal(windows.labeled, other.labeled)
+    reference = Windows(Dataset(folder), label_fraction=0.25, label_seed=1)
+    assert not np.array_equal(windows.labeled, reference.labeled)
     assert np.array_equal(windows.labeled, Windows(Dataset(folder), label_fraction=0.25).labeled)
 
 
@@ -102,22 +102,24 @@ def test_properties_are_those_of_the_trial_and_hidden_with_the_states(folder):
     assert batch.labeled.any()
     assert not batch.labeled.all()
     for row, trial in enumerate(batch.trial.tolist()):
-        made = RECIPE.make("train", trial)
+        result = RECIPE.make("train", trial)
         for name, values in batch.properties.items():
-            expected = made[name][0] if batch.labeled[row] or name == "radius" else np.full_like(made[name][0], np.nan)
+            expected = (
+                result[name][0] if batch.labeled[row] or name == "radius" else np.full_like(result[name][0], np.nan)
+            )
             np.testing.assert_array_equal(values[row], expected.astype(np.float32))
-            np.testing.assert_array_equal(dataset.properties(trial)[name], made[name][0])
+            np.testing.assert_array_equal(dataset.properties(trial)[name], result[name][0])
     assert same(windows.__getitems__(indices[3:5]), batch[3:5])
     assert batch.to("meta").properties["mass"].device.type == "meta"
     assert batch.extrinsics is batch.masks is None
 
 
 def test_clips_and_trajectories_are_those_of_the_trial(folder):
-    dataset, made = Dataset(folder, "valid"), RECIPE.make("valid", 1)
+    dataset, result = Dataset(folder, "valid"), RECIPE.make("valid", 1)
     clip, trajectory = dataset.clip(1, 5, 20), dataset.trajectory(1, 5, 20)
-    np.testing.assert_array_equal(clip.frames, made["frames"][5:20])
+    np.testing.assert_array_equal(clip.frames, result["frames"][5:20])
     np.testing.assert_allclose(clip.times, np.arange(5, 20) / 30)
-    np.testing.assert_array_equal(trajectory.q[0], made["q"][5:20].reshape(15, -1))
+    np.testing.assert_array_equal(trajectory.q[0], result["q"][5:20].reshape(15, -1))
     assert trajectory.steps == 14
     assert trajectory.v.dtype == torch.float64
 
@@ -145,14 +147,14 @@ def test_ranks_read_everything_and_share_no_shard(folder, ranks):
     )
 
 
-@pytest.mark.parametrize(("fraction", "share"), [(0.1, 0.5), (0.02, 1.0), (0.5, 0.25), (0.0, 0.5), (1.0, 0.5)])
-def test_labels_come_again_until_they_have_their_share(folder, fraction, share):
+@pytest.mark.parametrize(("fraction", "target_share"), [(0.1, 0.5), (0.02, 1.0), (0.5, 0.25), (0.0, 0.5), (1.0, 0.5)])
+def test_labels_come_again_until_they_have_their_share(folder, fraction, target_share):
     windows = Windows(Dataset(folder), label_fraction=fraction)
-    sampler = ShardSampler(windows, labeled_share=share)
+    sampler = ShardSampler(windows, labeled_share=target_share)
     read = np.array(list(sampler))
     labeled = windows.labeled[read]
     assert len(read) == len(windows)
-    assert labeled.sum() == max(windows.labeled.sum(), round(share * len(windows)) if fraction else 0)
+    assert labeled.sum() == max(windows.labeled.sum(), round(target_share * len(windows)) if fraction else 0)
     times = np.bincount(read, minlength=len(windows))
     assert np.ptp(times[windows.labeled]) <= 1 if fraction else True
     assert times[~windows.labeled].max(initial=0) <= 1
@@ -163,12 +165,12 @@ def test_labels_come_again_until_they_have_their_share(folder, fraction, share):
 
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 20])
-@pytest.mark.parametrize(("fraction", "share"), [(0.1, 0.0), (0.5, 0.0), (0.1, 0.5)])
-def test_every_batch_has_its_share_of_labels(folder, seed, ranks, fraction, share):
+@pytest.mark.parametrize(("fraction", "target_share"), [(0.1, 0.0), (0.5, 0.0), (0.1, 0.5)])
+def test_every_batch_has_its_share_of_labels(folder, seed, ranks, fraction, target_share):
     """Over epochs, seeds and ranks, also where one seed chooses the labels and the order."""
     windows = Windows(Dataset(folder), label_fraction=fraction, label_seed=seed)
-    expected = max(windows.labeled.mean(), share)
-    samplers = [ShardSampler(windows, rank, ranks, seed=seed, labeled_share=share) for rank in range(ranks)]
+    expected = max(windows.labeled.mean(), target_share)
+    samplers = [ShardSampler(windows, rank, ranks, seed=seed, labeled_share=target_share) for rank in range(ranks)]
     assert len({len(sampler) for sampler in samplers}) == 1
     for epoch in range(4):
         for sampler in samplers:
@@ -229,11 +231,11 @@ def test_samples_are_batches_however_they_are_loaded(folder):
 
 def test_they_say_what_they_are(folder):
     dataset = Dataset(folder, "valid")
-    said = repr(dataset)
-    assert said.startswith("Dataset(billiards, valid: 4 trials, 100 frames of 32 x 32 x 3 at 30 fps, fields q, v,")
-    assert str(folder) in said
+    predicted = repr(dataset)
+    assert predicted.startswith("Dataset(billiards, valid: 4 trials, 100 frames of 32 x 32 x 3 at 30 fps, fields q, v,")
+    assert str(folder) in predicted
     windows = Windows(dataset, WindowShape(2, 4), 0.5)
-    assert repr(windows) == f"Windows(80 of 2 + 4 frames, 40 of them labeled, {said})"
+    assert repr(windows) == f"Windows(80 of 2 + 4 frames, 40 of them labeled, {predicted})"
 
 
 class Brightness(lightning.LightningModule):
@@ -242,11 +244,11 @@ class Brightness(lightning.LightningModule):
     def __init__(self):
         super().__init__()
         self.level = torch.nn.Parameter(torch.zeros(()))
-        self.seen, self.labels = [], []
+        self.reads, self.labels = [], []
 
     def training_step(self, batch, index):
         assert batch.frames.dtype == torch.uint8
-        self.seen += list(zip(batch.trial.tolist(), batch.start.tolist(), strict=True))
+        self.reads += list(zip(batch.trial.tolist(), batch.start.tolist(), strict=True))
         self.labels += batch.labeled.tolist()
         return ((brightness(batch.frames_at([batch.horizon])).mean((1, 2, 3, 4)) - self.level) ** 2).mean()
 
@@ -270,8 +272,8 @@ def test_lightning_learns_from_it(folder, tmp_path):
         module, datamodule=data
     )
     windows = data.windows("train")
-    assert len(module.seen) == 2 * len(windows)
-    first, second = module.seen[: len(windows)], module.seen[len(windows) :]
+    assert len(module.reads) == 2 * len(windows)
+    first, second = module.reads[: len(windows)], module.reads[len(windows) :]
     assert len(set(first)) == len(set(second)) == len(windows)
     assert first != second
     assert sum(module.labels) == 2 * 13 * round(0.1 * 32)
@@ -341,6 +343,6 @@ def test_too_small_a_fraction_is_named(folder):
         Windows(Dataset(folder), label_fraction=0.01)
 
 
-def test_nothing_labelled_leaves_nothing_to_learn_from(folder):
+def test_nothing_labeled_leaves_nothing_to_learn_from(folder):
     with pytest.raises(InputError, match="label_fraction"):
         ShardSampler(Windows(Dataset(folder), label_fraction=0), labeled_share=1)

@@ -31,8 +31,8 @@ def encoder(colors=COLORS, **options):
 
 
 def read(model, frames):
-    seen = model.observe(frames)
-    return seen.state, seen.confidence[:, -1]
+    observed = model.observe(frames)
+    return observed.state, observed.confidence[:, -1]
 
 
 def places_of(state):
@@ -42,10 +42,12 @@ def places_of(state):
 def windows(colors=COLORS, count=20, seed=0, **options):
     """Windows of three frames and true places; none of them holds an impact."""
     frames, places = clip(colors, frames=200, seed=seed, **options)
-    kept = [start for start in range(0, 196, 3) if np.abs(np.diff(places[start : start + 3], 2, axis=0)).max() < 1e-9][
-        :count
-    ]
-    return torch.stack([frames[k : k + 3] for k in kept]), torch.from_numpy(np.stack([places[k : k + 3] for k in kept]))
+    retained = [
+        start for start in range(0, 196, 3) if np.abs(np.diff(places[start : start + 3], 2, axis=0)).max() < 1e-9
+    ][:count]
+    return torch.stack([frames[k : k + 3] for k in retained]), torch.from_numpy(
+        np.stack([places[k : k + 3] for k in retained])
+    )
 
 
 @pytest.mark.parametrize("crop", [32, None])
@@ -64,12 +66,12 @@ def test_an_encoder_that_was_not_trained_says_what_perception_sees(crop):
 def test_frames_that_follow_are_read_as_windows():
     frames, _ = windows(count=2)
     frames = torch.cat([frames, frames.flip(1)], 1)
-    seen = encoder().observe((frames * 255).round().to(torch.uint8))
-    assert seen.positions.shape == seen.velocities.shape == (2, 4, 9)
-    assert seen.confidence.shape == (2, 4, 3)
+    observed = encoder().observe((frames * 255).round().to(torch.uint8))
+    assert observed.positions.shape == observed.velocities.shape == (2, 4, 9)
+    assert observed.confidence.shape == (2, 4, 3)
     alone = encoder().observe((frames * 255).round()[:, 1:4] / 255)
-    torch.testing.assert_close(seen.positions[:, 1], alone.state.q)
-    torch.testing.assert_close(seen.velocities[:, 1], alone.state.v)
+    torch.testing.assert_close(observed.positions[:, 1], alone.state.q)
+    torch.testing.assert_close(observed.velocities[:, 1], alone.state.v)
 
 
 def test_the_network_learns_what_perception_gets_wrong():
@@ -148,10 +150,10 @@ def test_the_table_is_that_of_the_data():
     rate = torch.zeros_like(start)
     start[0, :, :2], rate[0, :, :2] = torch.from_numpy(places[0]), steps[0] / DT
     run = engine.rollout(State(start.flatten(1), rate.flatten(1)), 119)
-    found = run.q.unflatten(2, (3, 3))[0, :, :, :2]
+    result = run.q.unflatten(2, (3, 3))[0, :, :, :2]
     assert bool(run.status.converged.all())
     # Chaos multiplies rounding by some 1e5 over the four seconds.
-    torch.testing.assert_close(found, torch.from_numpy(places), atol=1e-4, rtol=0)
+    torch.testing.assert_close(result, torch.from_numpy(places), atol=1e-4, rtol=0)
 
 
 def test_the_camera_draws_what_the_data_shows():
@@ -159,9 +161,9 @@ def test_the_camera_draws_what_the_data_shows():
     state = torch.zeros(30, 3, 3)
     state[..., :2] = torch.from_numpy(places)
     camera = TableCamera(3, COLORS, RADIUS)
-    drawn = camera(State(state.flatten(1), torch.zeros(30, 9)))
+    rendered = camera(State(state.flatten(1), torch.zeros(30, 9)))
     # Tangents in the place of arcs: the sagitta of a pixel's chord is 1/(8 · 3.2) of a pixel; and 8 bits.
-    assert (drawn - frames).abs().max() < 1 / (8 * RADIUS) + 1 / 255
+    assert (rendered - frames).abs().max() < 1 / (8 * RADIUS) + 1 / 255
 
 
 def test_restitution_and_radius_have_gradients_from_frames():

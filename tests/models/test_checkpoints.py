@@ -36,11 +36,11 @@ init_args:
 
 @pytest.fixture
 def model():
-    made = build(CONFIGURATION)
+    result = build(CONFIGURATION)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in result.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    return made
+    return result
 
 
 def test_a_model_comes_back_as_it_was(tmp_path, model):
@@ -61,9 +61,9 @@ def test_others_may_read_a_model_file(tmp_path, model):
 def test_a_small_file_rounds_large_tensors_alone(tmp_path, model, monkeypatch):
     monkeypatch.setattr("physvision.models.checkpoints._LARGE", 1000)
     path = save(tmp_path / "small.safetensors", model, small=True)
-    kept = load_file(path)
-    assert kept["encoder.pixels.0.weight"].dtype == torch.float16
-    assert kept["decoder.network.0.weight"].dtype == torch.float32
+    retained = load_file(path)
+    assert retained["encoder.pixels.0.weight"].dtype == torch.float16
+    assert retained["decoder.network.0.weight"].dtype == torch.float32
     again = load(path)
     assert again.encoder.pixels[0].weight.dtype == torch.float32
     # Half precision keeps eleven bits.
@@ -186,11 +186,11 @@ def test_whatever_stands_in_a_place_loads_or_is_refused_with_our_error(tmp_path,
     for place in places_in(CONFIGURATION):
         for value in (None, [], {}, [None], {"": None}, "1", 0, -1, 1.5, float("nan"), True):
             wrong = deepcopy({"": CONFIGURATION})
-            *outer, last = ("", *place)
+            *outer, final = ("", *place)
             inner = wrong
             for key in outer:
                 inner = inner[key]
-            inner[last] = value
+            inner[final] = value
             described = {"format": FORMAT, "configuration": json.dumps(wrong[""])}
             save_file(model.state_dict(), tmp_path / "bad.safetensors", described)
             try:

@@ -49,29 +49,29 @@ def test_it_is_the_minimum():
     """No state beside it has a past that comes closer; the past is that of the pendulum played backwards."""
     engine = chain()
     q, v = misread(moving(20, engine), 0.01)
-    found = consistent_state(engine, ANGLES, q, v, TRUST)
+    result = consistent_state(engine, ANGLES, q, v, TRUST)
 
     def cost(state):
         back = engine.rollout(State(state.q, -state.v), 2)
         away = ANGLES.difference(q, back.q.flip(1)).square().sum((1, 2))
         return away + ((state.v - v) / TRUST).square().sum(1)
 
-    least = cost(found)
+    minimum = cost(result)
     for unit in torch.eye(4).double():
         for size in (1e-3, -1e-3):
-            moved = State(found.q + size * unit[:2], found.v + TRUST * size * unit[2:])
-            assert bool((cost(moved) > least).all())
+            moved = State(result.q + size * unit[:2], result.v + TRUST * size * unit[2:])
+            assert bool((cost(moved) > minimum).all())
 
 
 def test_velocities_are_nearer_to_the_truth_than_those_that_were_read():
     engine, noise = chain(), 0.005
     motion = moving(400, engine)
     q, v = misread(motion, noise)
-    found = consistent_state(engine, ANGLES, q, v, TRUST)
+    result = consistent_state(engine, ANGLES, q, v, TRUST)
     # Of the three positions alone a velocity is known to about 0.005 / 0.05 / √2, of itself to 0.1 rad/s.
-    off, before = (value - motion.v[:, -1] for value in (found.v, v))
+    off, before = (value - motion.v[:, -1] for value in (result.v, v))
     assert off.square().mean() < 0.5 * before.square().mean()
-    assert ANGLES.difference(found.q, motion.q[:, -1]).square().mean() < 0.9 * noise**2
+    assert ANGLES.difference(result.q, motion.q[:, -1]).square().mean() < 0.9 * noise**2
 
 
 def test_its_derivative_is_that_of_the_minimum():
@@ -80,11 +80,11 @@ def test_its_derivative_is_that_of_the_minimum():
     q = (motion.q + 1e-3 * torch.randn_like(motion.q)).requires_grad_()
     v = (motion.v[:, -1] + 1e-3 * torch.randn_like(motion.v[:, -1])).requires_grad_()
 
-    def found(q, v):
+    def estimates(q, v):
         state = consistent_state(engine, ANGLES, q, v, TRUST)
         return torch.cat([state.q, state.v / TRUST], 1)
 
-    assert torch.autograd.gradcheck(found, (q, v), eps=1e-5, atol=5e-3, rtol=5e-3)
+    assert torch.autograd.gradcheck(estimates, (q, v), eps=1e-5, atol=5e-3, rtol=5e-3)
 
 
 def test_where_no_motion_is_found_what_was_read_stays_and_teaches_no_nonsense():
@@ -103,14 +103,14 @@ def test_where_no_motion_is_found_what_was_read_stays_and_teaches_no_nonsense():
 
 def test_what_makes_no_motion_is_not_replaced_by_one_that_is_further_off_than_rest():
     q, v = 3 * torch.randn(300, 3, 2).double(), torch.randn(300, 2).double()
-    found = consistent_state(chain(), ANGLES, q, v, TRUST)
+    result = consistent_state(chain(), ANGLES, q, v, TRUST)
     rest = ANGLES.unwind(q - q[:, -1:]).square().sum((1, 2)) + (v / TRUST).square().sum(1)
-    assert bool((((found.v - v) / TRUST).square().sum(1) <= rest).all())
-    some = (found.v != v).any(1).float().mean()
+    assert bool((((result.v - v) / TRUST).square().sum(1) <= rest).all())
+    some = (result.v != v).any(1).float().mean()
     assert 0.1 < float(some) < 0.9
 
 
-def test_a_motion_whose_neighbours_failed_is_not_taken(monkeypatch):
+def test_a_motion_whose_neighbors_failed_is_not_taken(monkeypatch):
     """The last of four derivatives is taken at the motion found; that of one world is not finite."""
     engine, calls = chain(), []
     q, v = misread(moving(3, engine), 0.01)
@@ -126,11 +126,11 @@ def test_a_motion_whose_neighbours_failed_is_not_taken(monkeypatch):
 
     monkeypatch.setattr(MotionResidual, "linearize", failing)
     q, v = q.requires_grad_(), v.requires_grad_()
-    found = consistent_state(engine, ANGLES, q, v, TRUST)
+    result = consistent_state(engine, ANGLES, q, v, TRUST)
     assert len(calls) == 4
-    torch.testing.assert_close(found.v[[0, 2]], expected.v[[0, 2]])
-    torch.testing.assert_close(found.v[1], v[1])
-    found.v.square().sum().backward()
+    torch.testing.assert_close(result.v[[0, 2]], expected.v[[0, 2]])
+    torch.testing.assert_close(result.v[1], v[1])
+    result.v.square().sum().backward()
     assert bool(torch.isfinite(q.grad).all())
     assert bool(torch.isfinite(v.grad).all())
 
@@ -147,8 +147,8 @@ def test_predictions_start_on_it():
     for engine in (chain(), NetworkEngine(StatePerceptron(ANGLES), 0.05)):
         plain = PredictiveAutoencoder(encoder, engine, decoder)
         model = PredictiveAutoencoder(encoder, engine, decoder, consistency=TRUST)
-        seen = encoder.observe(frames)
-        expected = consistent_state(engine, ANGLES, seen.positions, seen.velocities[:, -1], TRUST)
+        observed = encoder.observe(frames)
+        expected = consistent_state(engine, ANGLES, observed.positions, observed.velocities[:, -1], TRUST)
         assert torch.equal(model(frames, 1).trajectory.q[:, 0], expected.q)
         assert torch.equal(model.initial_state(model.observe(frames)).v, expected.v)
         assert not torch.allclose(plain.initial_state(plain.observe(frames)).v, expected.v)

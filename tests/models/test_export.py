@@ -22,7 +22,7 @@ def test_onnx_agrees(tmp_path, capsys):
     model, frames = load("pendulum"), torch.rand(7, 3, 1, 100, 100)
     with torch.no_grad():
         state = model.encoder(frames)
-        drawn = model.decoder(state)
+        rendered = model.decoder(state)
     run = {name: onnxruntime.InferenceSession(tmp_path / f"{name}.onnx").run for name in ("encoder", "decoder")}
     q, v = run["encoder"](["q", "v"], {"frames": frames.numpy()})
     # Angles near ±π may come out on either side.
@@ -30,9 +30,9 @@ def test_onnx_agrees(tmp_path, capsys):
     assert turned.max() < 1e-3
     np.testing.assert_allclose(v, state.v.numpy(), atol=1e-3 * np.abs(v).max())
     (picture,) = run["decoder"](["frame"], {"q": state.q.numpy()})
-    np.testing.assert_allclose(picture, drawn.numpy(), atol=1e-4)
-    said = {each.key: each.value for each in onnx.load(tmp_path / "encoder.onnx").metadata_props}
-    assert json.loads(said["physvision.scene"])["fps"] == 20.0
+    np.testing.assert_allclose(picture, rendered.numpy(), atol=1e-4)
+    predicted = {prop.key: prop.value for prop in onnx.load(tmp_path / "encoder.onnx").metadata_props}
+    assert json.loads(predicted["physvision.scene"])["fps"] == 20.0
 
 
 def test_torch_programs_agree(tmp_path):
@@ -40,8 +40,8 @@ def test_torch_programs_agree(tmp_path):
     model, frames = load("pendulum"), torch.rand(4, 3, 1, 100, 100)
     q, _ = torch.export.load(tmp_path / "encoder.pt2").module()(frames)
     torch.testing.assert_close(q, model.encoder(frames).q)
-    drawn = torch.export.load(tmp_path / "decoder.pt2").module()(q)
-    torch.testing.assert_close(drawn, model.decoder(State(q, torch.zeros_like(q))))
+    rendered = torch.export.load(tmp_path / "decoder.pt2").module()(q)
+    torch.testing.assert_close(rendered, model.decoder(State(q, torch.zeros_like(q))))
 
 
 def test_a_model_file_is_the_checkpoint(tmp_path, capsys):
@@ -70,14 +70,14 @@ def test_what_cannot_be_traced_says_so(tmp_path):
 
 def test_exporting_says_what_came_of_it_and_no_more(tmp_path, capfd, recwarn):
     assert main(["export", "billiards-1", "--format", "torch", "--out", str(tmp_path / "b")]) == 1
-    said = capfd.readouterr()
-    assert said.out == ""
-    assert len(said.err.splitlines()) == 1
-    assert "the encoder cannot be exported" in said.err
+    predicted = capfd.readouterr()
+    assert predicted.out == ""
+    assert len(predicted.err.splitlines()) == 1
+    assert "the encoder cannot be exported" in predicted.err
     assert list(tmp_path.iterdir()) == []
     assert main(["export", "pendulum", "--format", "torch", "--out", str(tmp_path / "p")]) == 0
     assert capfd.readouterr().err == ""
-    assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
+    assert not [entry for entry in recwarn if issubclass(entry.category, RuntimeWarning)]
 
 
 def test_a_program_that_does_something_else_is_not_kept(tmp_path, monkeypatch):

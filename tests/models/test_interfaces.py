@@ -56,15 +56,15 @@ def test_impossible_angles_are_refused(angles):
 def test_states_along_frames_are_those_of_each_window(frames_in, pool):
     encoder = MlpEncoder((1, 4, 4), ANGLES, dt=0.1, frames_in=frames_in, pool=pool).double()
     frames = torch.rand(2, 7, 1, 4, 4, dtype=torch.float64)
-    seen = encoder.observe(frames)
-    tracked = seen.trajectory
-    assert seen.positions.shape == (2, 7, 2)
+    observed = encoder.observe(frames)
+    tracked = observed.trajectory
+    assert observed.positions.shape == (2, 7, 2)
     assert tracked.q.shape == (2, 8 - frames_in, 2)
     pieces = windows(frames, frames_in)
-    each = encoder(pieces.flatten(0, 1))
-    torch.testing.assert_close(tracked.flatten().q, each.q)
-    torch.testing.assert_close(tracked.flatten().v, each.v)
-    torch.testing.assert_close(tracked.final.v, seen.state.v, rtol=0, atol=0)
+    entry = encoder(pieces.flatten(0, 1))
+    torch.testing.assert_close(tracked.flatten().q, entry.q)
+    torch.testing.assert_close(tracked.flatten().v, entry.v)
+    torch.testing.assert_close(tracked.final.v, observed.state.v, rtol=0, atol=0)
 
 
 def test_the_encoder_sees_bytes_as_their_brightness_and_squares_as_their_mean():
@@ -81,10 +81,10 @@ def test_the_encoder_sees_bytes_as_their_brightness_and_squares_as_their_mean():
 def test_the_encoders_velocity_knows_the_changes_between_frames():
     """With first layers that pass pixels on, the velocity's layer is given value, change and change of change."""
     encoder = MlpEncoder((1, 1, 2), ANGLES, dt=0.1, hidden=2).double()
-    encoder.pixels, seen = torch.nn.Identity(), []
-    encoder.velocity.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    encoder.pixels, observed = torch.nn.Identity(), []
+    encoder.velocity.register_forward_pre_hook(lambda _, given: observed.append(given[0]))
     encoder(torch.tensor([[[0.0, 1.0]], [[1.0, 1.5]], [[4.0, 2.5]]], dtype=torch.float64)[None, :, None])
-    assert seen[0].tolist() == [[[4.0, 2.5, 3.0, 1.0, 2.0, 0.5]]]
+    assert observed[0].tolist() == [[[4.0, 2.5, 3.0, 1.0, 2.0, 0.5]]]
 
 
 def test_with_a_mirror_mirrored_frames_are_mirrored_states():
@@ -92,17 +92,17 @@ def test_with_a_mirror_mirrored_frames_are_mirrored_states():
     frames = torch.rand(6, 5, 1, 4, 4, dtype=torch.float64)
 
     def read(frames):
-        seen = encoder.observe(frames)
-        return seen.positions, seen.velocities
+        observed = encoder.observe(frames)
+        return observed.positions, observed.velocities
 
-    plain, other = read(frames), read(frames.flip(-1))
+    plain, reference = read(frames), read(frames.flip(-1))
     encoder.eval()
-    seen, back = read(frames), read(frames.flip(-1))
-    for one, mirrored, before in zip(seen, back, plain, strict=True):
-        torch.testing.assert_close(mirrored, -one)
-        assert not torch.allclose(one, before)
+    observation, back = read(frames), read(frames.flip(-1))
+    for entry, mirrored, before in zip(observation, back, plain, strict=True):
+        torch.testing.assert_close(mirrored, -entry)
+        assert not torch.allclose(entry, before)
     # In training nothing is added; the mean is then taken of this.
-    torch.testing.assert_close(seen[1], 0.5 * (plain[1] - other[1]))
+    torch.testing.assert_close(observation[1], 0.5 * (plain[1] - reference[1]))
 
 
 def test_a_mirror_of_what_is_no_angle_is_refused():
@@ -122,11 +122,11 @@ def test_the_encoder_takes_one_frame_too_and_refuses_other_shapes():
 
 def test_the_physics_layer_is_its_engine_with_the_learned_values():
     layer = PhysicsLayer(chain(), {"lengths": [0.7, 1.9]}, articulated.chain_properties).double()
-    other = articulated.chain([0.7, 1.9], dt=0.05, integrator="runge_kutta_4")
+    reference = articulated.chain([0.7, 1.9], dt=0.05, integrator="runge_kutta_4")
     state = State(torch.randn(4, 2).double(), torch.randn(4, 2).double())
     # The first guesses were given in single precision.
-    torch.testing.assert_close(layer.rollout(state, 7).q, other.rollout(state, 7).q, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(layer.properties.mass, other.properties.mass)
+    torch.testing.assert_close(layer.rollout(state, 7).q, reference.rollout(state, 7).q, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(layer.properties.mass, reference.properties.mass)
     override = {"gravity": torch.zeros(3).double()}
     still = State(torch.zeros(1, 2).double() + 1, torch.zeros(1, 2).double())
     assert torch.equal(layer.rollout(still, 3, properties=override).final.q, still.q)
@@ -180,9 +180,9 @@ def test_learned_engines_keep_the_contract(engine):
     assert trajectory.status.failed() == []
     a, _ = engine.linearize(state)
     moved = State(state.q + torch.tensor([1e-3, 0.0]), state.v)
-    found = (engine.step(moved).q - engine.step(state).q) / 1e-3
+    result = (engine.step(moved).q - engine.step(state).q) / 1e-3
     # Second derivatives of a step are of order one, rounding of single precision is 1e-7 / 1e-3.
-    torch.testing.assert_close(a[:, :2, 0], found, rtol=0, atol=5e-3)
+    torch.testing.assert_close(a[:, :2, 0], result, rtol=0, atol=5e-3)
 
 
 def test_truncation_cuts_the_gradient_where_the_engine_contract_says():

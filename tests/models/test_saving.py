@@ -81,9 +81,9 @@ def test_an_engine_comes_back_as_it_was(tmp_path, kind):
     assert torch.equal(here.q, there.q)
     assert torch.equal(here.v, there.v)
     if engine.mechanics is not None:
-        one, other = (each.mechanics.appearance(start, each.properties) for each in (engine, again))
-        torch.testing.assert_close(one.poses, other.poses)
-    # A copy knows what it was made of as well; torch pickles no module whose parameters are parametrised.
+        single, reference = (entry.mechanics.appearance(start, entry.properties) for entry in (engine, again))
+        torch.testing.assert_close(single.poses, reference.poses)
+    # A copy knows what it was made of as well; torch pickles no module whose parameters are parametrized.
     pickled = [] if list(engine.physical_parameters()) else [pickle.loads(pickle.dumps(again))]
     for twin in (copy.deepcopy(again), *pickled):
         assert configuration_of(twin) == configuration_of(again)

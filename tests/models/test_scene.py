@@ -28,7 +28,7 @@ def test_the_shipped_pendulum_says_what_it_was_made_for():
     assert (scene.size, scene.color, scene.frames_in) == ((100, 100), "gray", 3)
     assert 1 / scene.fps == load("pendulum").engine.dt
     assert scene.coordinates == {"angle": "rad"}
-    assert [each.name for each in scene.objects] == ["link 1", "link 2", "link 3"]
+    assert [entry.name for entry in scene.objects] == ["link 1", "link 2", "link 3"]
 
 
 def test_a_scene_survives_saving_and_building_changes_no_configuration(tmp_path):
@@ -71,6 +71,6 @@ def test_an_encoder_that_knows_how_sure_it_is_says_so():
         return Observation(torch.zeros(shape), torch.ones(shape), torch.full(shape, 0.25))
 
     model.encoder.observe = observe
-    seen = model.observe(frames)
-    assert float(seen.state.v.sum()) == 6.0
-    assert float(seen.confidence.sum()) == 1.5
+    observed = model.observe(frames)
+    assert float(observed.state.v.sum()) == 6.0
+    assert float(observed.confidence.sum()) == 1.5

@@ -113,9 +113,9 @@ def test_camera_alone_network_in_series_and_orthographic_camera():
     state = State(torch.tensor([[20.0, 30.0, 0.0, 44.0, 20.0, 0.0]]), torch.zeros(1, 6))
     torch.testing.assert_close(decoder(state), camera(state), atol=1e-5, rtol=0)
     network = LayerNetwork(CameraDecoder.input_channels(3), width=0.1)
-    both = CameraDecoder(camera, network, codes=3, colors=((1, 0, 0), (0, 1, 0)))
+    pair = CameraDecoder(camera, network, codes=3, colors=((1, 0, 0), (0, 1, 0)))
     # The network starts at zero.
-    torch.testing.assert_close(both(state), decoder(state))
+    torch.testing.assert_close(pair(state), decoder(state))
 
 
 @pytest.mark.parametrize("size", [(64, 64), (100, 100), (48, 32)])
@@ -142,14 +142,14 @@ def drawn_logits(centers, size=64, radius=4.0):
 
 def test_instances_are_the_discs_that_were_drawn():
     places = [(20.3, 30.9), (28.6, 31.2), (50.0, 12.0)]
-    found = find_instances(drawn_logits(places), 4, SETTINGS)
+    result = find_instances(drawn_logits(places), 4, SETTINGS)
     order = match_order(
-        torch.tensor([[*places, (0.0, 0.0)]]), torch.tensor([[1.0, 1, 1, 0]]), found.centroids, found.confidence, 20.0
+        torch.tensor([[*places, (0.0, 0.0)]]), torch.tensor([[1.0, 1, 1, 0]]), result.centroids, result.confidence, 20.0
     )
-    found = found.permuted(order)
-    torch.testing.assert_close(found.centroids[0, :3], torch.tensor(places), atol=0.35, rtol=0)
-    assert (found.confidence[0] > SETTINGS.min_confidence).tolist() == [True, True, True, False]
-    assert float(found.area[0, 2]) == pytest.approx(math.pi * 16, rel=0.15)
+    result = result.permuted(order)
+    torch.testing.assert_close(result.centroids[0, :3], torch.tensor(places), atol=0.35, rtol=0)
+    assert (result.confidence[0] > SETTINGS.min_confidence).tolist() == [True, True, True, False]
+    assert float(result.area[0, 2]) == pytest.approx(math.pi * 16, rel=0.15)
 
 
 def test_identities_are_constant_in_time_though_detections_are_shuffled():
@@ -246,10 +246,10 @@ def test_the_property_loss_is_least_at_the_truth_and_knows_ratios_of_masses_only
         values = {"mass": torch.tensor([mass]), "restitution": torch.tensor([restitution])}
         return float(property_loss(values, stds, true, labeled, present))
 
-    least = loss([1.0, 2.0], 0.9)
-    assert loss([0.5, 1.0], 0.9) == pytest.approx(least)
-    assert loss([1.0, 1.0], 0.9) > least
-    assert loss([1.0, 2.0], 0.8) > least
+    minimum = loss([1.0, 2.0], 0.9)
+    assert loss([0.5, 1.0], 0.9) == pytest.approx(minimum)
+    assert loss([1.0, 1.0], 0.9) > minimum
+    assert loss([1.0, 2.0], 0.8) > minimum
 
 
 def test_the_radius_starts_from_the_masks():

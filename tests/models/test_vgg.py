@@ -73,10 +73,10 @@ def test_any_size(size):
 
 def test_signals_neither_fade_nor_grow():
     torch.manual_seed(0)
-    found = VggEncoder(13, 200, width=0.25, pool=2).eval()(torch.randn(8, 13, 64, 64))
-    assert 0.05 < float(found.std()) < 20
-    drawn = VggDecoder(16, 3, (64, 64), width=0.25)(torch.randn(8, 16))
-    assert 0.02 < float(drawn.std()) < 20
+    result = VggEncoder(13, 200, width=0.25, pool=2).eval()(torch.randn(8, 13, 64, 64))
+    assert 0.05 < float(result.std()) < 20
+    selected = VggDecoder(16, 3, (64, 64), width=0.25)(torch.randn(8, 16))
+    assert 0.02 < float(selected.std()) < 20
 
 
 def test_it_learns_where_a_spot_is():

@@ -89,7 +89,7 @@ def test_data_of_another_frame_rate_is_refused(tmp_path, monkeypatch, capsys):
 
 
 def test_the_encoders_loss_is_that_of_its_own_states():
-    """Where labelled samples feed their true states onward, the encoder is judged apart."""
+    """Where labeled samples feed their true states onward, the encoder is judged apart."""
     engine = table(1)
     assert not isinstance(engine, PhysicsLayer)
     true = State(torch.tensor([[20.0, 30.0, 0.0]]), torch.tensor([[30.0, 0.0, 0.0]]))

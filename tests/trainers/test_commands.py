@@ -59,9 +59,9 @@ def test_configurations_are_laid_over_each_other(tmp_path):
 
     def merged(*names, more=()):
         arguments = [option for name in names for option in ("--config", str(tmp_path / f"{name}.yaml"))]
-        option, text, *others = _merged([*arguments, *more])
+        option, text, *rest = _merged([*arguments, *more])
         assert option == "--config"
-        return yaml.safe_load(text)["model"], others
+        return yaml.safe_load(text)["model"], rest
 
     first, _ = merged("a", "b")
     assert first == {

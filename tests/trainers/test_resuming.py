@@ -59,7 +59,7 @@ def test_any_checkpoint_leads_to_the_same_end(tmp_path, training, data, length, 
 def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path, training, data):
     trainer(tmp_path, max_epochs=1).fit(training(), data())
     before = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
-    kept = read_checkpoint(tmp_path / "step=5.ckpt")
+    retained = read_checkpoint(tmp_path / "step=5.ckpt")
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, old[1]))
@@ -70,7 +70,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path,
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == before
-    assert kept["global_step"] == 5
+    assert retained["global_step"] == 5
 
 
 @pytest.mark.extended
@@ -81,18 +81,18 @@ def test_a_pendulum_goes_on_learning_where_it_was_stopped(tmp_path):
     config = tmp_path / "small.yaml"
     config.write_text(find("pendulum-pixels-small.yaml", "trainers").read_text().replace("out/", f"{tmp_path}/"))
     small = ["--model.updates", "1", "--model.batch", "2", "--model.widening", "7", "--model.progress", "0.1"]
-    kept = tmp_path / "pendulum-pixels-small" / "checkpoints" / "last.ckpt"
+    retained = tmp_path / "pendulum-pixels-small" / "checkpoints" / "last.ckpt"
 
     def fitted(epochs, *more):
         given = ["fit-policy", "--config", str(config), "--trainer.max_epochs", epochs, *small, *more]
         assert cli.main(given) == 0
-        return read_checkpoint(kept)["state_dict"]
+        return read_checkpoint(retained)["state_dict"]
 
     whole = fitted("2")
-    kept.unlink()
+    retained.unlink()
     first = fitted("1")
     assert not torch.equal(first["policy.output.weight"], whole["policy.output.weight"])
-    resumed = fitted("2", "--ckpt_path", str(kept))
+    resumed = fitted("2", "--ckpt_path", str(retained))
     assert resumed.keys() == whole.keys()
     for name in set(whole) - {"spent"}:
         assert torch.equal(resumed[name], whole[name]), name

@@ -19,12 +19,12 @@ class Rates(Callback):
 
 
 def rates(tmp_path, module):
-    seen = Rates()
+    observed = Rates()
     options = {"enable_progress_bar": False, "enable_model_summary": False, "logger": False, "accelerator": "cpu"}
-    Trainer(default_root_dir=tmp_path, max_epochs=1, enable_checkpointing=False, callbacks=[seen], **options).fit(
+    Trainer(default_root_dir=tmp_path, max_epochs=1, enable_checkpointing=False, callbacks=[observed], **options).fit(
         module
     )
-    return seen.rates
+    return observed.rates
 
 
 @pytest.mark.extended

@@ -45,9 +45,9 @@ def test_the_terms_have_their_values(labeled):
         velocity_scale=2.0,
     )
     terms = loss(prediction, batch)
-    share = sum(labeled) / 2
-    assert terms["encoder"].item() == pytest.approx(3 * share * STATE, rel=1e-4)
-    assert terms["physics"].item() == pytest.approx(5 * share * STATE, rel=1e-4)
+    fraction = sum(labeled) / 2
+    assert terms["encoder"].item() == pytest.approx(3 * fraction * STATE, rel=1e-4)
+    assert terms["physics"].item() == pytest.approx(5 * fraction * STATE, rel=1e-4)
     assert terms["frames"].item() == pytest.approx(7 * 0.01, rel=1e-4)
     assert terms["loss"].item() == pytest.approx(sum(terms[name].item() for name in ("encoder", "physics", "frames")))
     terms["loss"].backward()
@@ -60,11 +60,11 @@ def test_the_encoders_states_are_judged_where_they_are_given():
     prediction, batch = case((True, False))
     loss = Supervision(SPIN)
     own = loss(prediction, batch)
-    for seen in (1, 3):
-        right = Trajectory(torch.zeros(2, seen, 2), torch.zeros(2, seen, 2))
-        judged = loss(prediction, batch, right)
-        assert float(judged["encoder"]) == 0.0 < float(own["encoder"])
-        assert torch.equal(judged["physics"], own["physics"])
+    for value in (1, 3):
+        right = Trajectory(torch.zeros(2, value, 2), torch.zeros(2, value, 2))
+        verdict = loss(prediction, batch, right)
+        assert float(verdict["encoder"]) == 0.0 < float(own["encoder"])
+        assert torch.equal(verdict["physics"], own["physics"])
 
 
 def test_the_encoders_states_at_several_frames_count_alike():
@@ -72,8 +72,8 @@ def test_the_encoders_states_at_several_frames_count_alike():
     loss = Supervision(SPIN)
     off = torch.zeros(2, 3, 2)
     off[:, 2, 1] = 0.6
-    judged = loss(prediction, batch, Trajectory(off, torch.zeros(2, 3, 2)))
-    assert float(judged["encoder"]) == pytest.approx(0.36 / 3 / 2)
+    verdict = loss(prediction, batch, Trajectory(off, torch.zeros(2, 3, 2)))
+    assert float(verdict["encoder"]) == pytest.approx(0.36 / 3 / 2)
 
 
 def test_measures_are_those_of_the_definition():
@@ -81,12 +81,12 @@ def test_measures_are_those_of_the_definition():
     prediction = Forecast(prediction.trajectory, (0, 2), 0.5 * (prediction.frames - 0.1) + 0.1)
     metrics = PredictionMetrics(SPIN, (0, 2), dt=0.5)
     metrics.update(prediction, replace(batch, frames=0.5 * batch.frames))
-    found = metrics.compute()
-    assert float(found["state_error/1s"]) == pytest.approx((0.1 + 0.3) / 2, rel=1e-4)
-    assert float(found["velocity_error/0s"]) == pytest.approx(4.5 / 2)
-    assert float(found["frame_error_mean/1s"]) == pytest.approx(0.01, rel=1e-4)
-    assert float(found["frame_error_sum/1s"]) == pytest.approx(1.44, rel=1e-4)
-    assert float(found["psnr/1s"]) == pytest.approx(20.0, rel=1e-4)
+    result = metrics.compute()
+    assert float(result["state_error/1s"]) == pytest.approx((0.1 + 0.3) / 2, rel=1e-4)
+    assert float(result["velocity_error/0s"]) == pytest.approx(4.5 / 2)
+    assert float(result["frame_error_mean/1s"]) == pytest.approx(0.01, rel=1e-4)
+    assert float(result["frame_error_sum/1s"]) == pytest.approx(1.44, rel=1e-4)
+    assert float(result["psnr/1s"]) == pytest.approx(20.0, rel=1e-4)
     assert metrics.compute() == {}
 
 
@@ -96,6 +96,6 @@ def test_the_median_is_that_of_predictions_whatever_the_batches():
         prediction, batch = case((True,) * len(offsets))
         batch.trajectory.q[:, 1:] -= torch.tensor(offsets)[:, None, None] * torch.tensor([0.0, 1.0])
         metrics.update(prediction, batch)
-    found = metrics.compute()
-    assert float(found["state_error_median/1s"]) == pytest.approx((0.1 + 0.3 + 1.4) / 2, rel=1e-4)
-    assert float(found["state_error/1s"]) == pytest.approx((0.1 + 0.3 + 8.6 / 3) / 2, rel=1e-4)
+    result = metrics.compute()
+    assert float(result["state_error_median/1s"]) == pytest.approx((0.1 + 0.3 + 1.4) / 2, rel=1e-4)
+    assert float(result["state_error/1s"]) == pytest.approx((0.1 + 0.3 + 8.6 / 3) / 2, rel=1e-4)

@@ -35,13 +35,13 @@ def batch(q, v):
     return Sample(frames, true, GIVEN, torch.tensor([True]), number, number)
 
 
-def same(found, expected):
+def same(observed, expected):
     # A sample of an edge that is hit by a hair from one side may be missed by a hair from the other.
-    assert (found.frames.int() - expected.frames.int()).abs().float().mean() < 0.2
+    assert (observed.frames.int() - expected.frames.int()).abs().float().mean() < 0.2
     for name in ("q", "v"):
-        one, other = (getattr(sample.trajectory, name) for sample in (found, expected))
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
-    assert found.given == expected.given
+        single, reference = (getattr(sample.trajectory, name) for sample in (observed, expected))
+        torch.testing.assert_close(single, reference, rtol=1e-6, atol=1e-6)
+    assert observed.given == expected.given
 
 
 def test_a_mirror_shows_the_mirrored_motion():
@@ -57,22 +57,22 @@ def test_a_motion_played_backwards_starts_at_its_end():
 
 
 def test_samples_without_states_have_symmetries_too():
-    seen = replace(batch(np.array([0.7, -2.0]), np.zeros(2)), trajectory=None)
-    shown = transformed(seen, ["mirror", "reversal"])
-    assert torch.equal(shown.frames, seen.frames.flip(1, -1))
+    observed = replace(batch(np.array([0.7, -2.0]), np.zeros(2)), trajectory=None)
+    shown = transformed(observed, ["mirror", "reversal"])
+    assert torch.equal(shown.frames, observed.frames.flip(1, -1))
     assert shown.trajectory is None
-    assert transformed(seen, []) == seen
+    assert transformed(observed, []) == observed
 
 
 def test_each_symmetry_is_applied_to_half_of_the_updates_alike_in_every_process(training, monkeypatch):
     module, again = (training(symmetries=["mirror", "reversal"]) for _ in range(2))
-    chosen = []
+    selected = []
     for update in range(400):
         monkeypatch.setattr(PredictionTraining, "global_step", update)
-        chosen.append(tuple(module._sampled_symmetries()))
-        assert chosen[-1] == tuple(again._sampled_symmetries())
+        selected.append(tuple(module._sampled_symmetries()))
+        assert selected[-1] == tuple(again._sampled_symmetries())
     for kind in ((), ("mirror",), ("reversal",), ("mirror", "reversal")):
-        assert abs(chosen.count(kind) / len(chosen) - 0.25) < 0.08, kind
+        assert abs(selected.count(kind) / len(selected) - 0.25) < 0.08, kind
 
 
 def test_a_mirror_of_lengths_is_refused(training):

@@ -94,7 +94,7 @@ def test_a_value_that_is_not_a_number_stops_with_the_sample_and_keeps_the_last_c
     module, source = training(), data()
     good = trainer(tmp_path, max_epochs=1)
     good.fit(module, source)
-    kept = weights(module).clone()
+    retained = weights(module).clone()
 
     class Spoil(lightning.Callback):
         def on_train_batch_start(self, trainer, module, batch, batch_idx):
@@ -108,7 +108,7 @@ def test_a_value_that_is_not_a_number_stops_with_the_sample_and_keeps_the_last_c
         trainer(tmp_path, max_epochs=3, callbacks=keep).fit(training(), data(), ckpt_path=tmp_path / "last.ckpt")
     assert "trial {} that starts at frame {} holds".format(*spoilt[0]) in str(stopped.value)
     states = read_checkpoint(tmp_path / "last.ckpt")["state_dict"]
-    assert torch.equal(torch.cat([value.flatten() for value in states.values()]), kept)
+    assert torch.equal(torch.cat([value.flatten() for value in states.values()]), retained)
 
 
 def test_a_label_that_is_missing_is_no_fault_and_a_network_that_burst_is_named(tmp_path, training, data):
@@ -132,17 +132,17 @@ def test_horizons_grow_with_the_epochs(training, data):
         training(horizon_schedule={0: 9}).steps_of(batch)
 
 
-def test_the_encoder_learns_from_every_window_of_a_labelled_sample(training, data):
+def test_the_encoder_learns_from_every_window_of_a_labeled_sample(training, data):
     source = data(batch_size=4)
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
     for encoded, count in (("first", 1), ("all", 6)):
         module = training(encoder_windows=encoded)
-        found = module._predict(batch, 2)[0].states
-        assert found.q.shape == (4, count, 2)
+        result = module._predict(batch, 2)[0].states
+        assert result.q.shape == (4, count, 2)
         state = module.model.observe(batch.frames[:, count - 1 : count + 2] / 255.0).state
-        torch.testing.assert_close(found.q[:, -1], state.q)
-        torch.testing.assert_close(found.v[:, -1], state.v, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(result.q[:, -1], state.q)
+        torch.testing.assert_close(result.v[:, -1], state.v, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_are_clipped_group_by_group(training):
@@ -163,11 +163,14 @@ def test_gradients_are_clipped_group_by_group(training):
 
 
 def test_mixed_precision_leaves_physical_parameters_and_states_in_single(tmp_path, training, data):
-    module, seen = training(), []
+    module, observed = training(), []
     simulate = module.model.engine.engine._simulate
-    module.model.engine.engine._simulate = lambda state, *rest: (seen.append(state.q.dtype), simulate(state, *rest))[1]
+    module.model.engine.engine._simulate = lambda state, *rest: (
+        observed.append(state.q.dtype),
+        simulate(state, *rest),
+    )[1]
     trainer(tmp_path, max_epochs=1, limit_train_batches=2, precision="bf16-mixed").fit(module, data())
-    assert set(seen) == {torch.float32}
+    assert set(observed) == {torch.float32}
     assert all(parameter.dtype == torch.float32 for parameter in module.parameters())
 
 
@@ -229,10 +232,10 @@ def test_two_processes_learn_what_one_does_from_the_same_batch(tmp_path, pendulu
     done = subprocess.run([*torchrun, *arguments], capture_output=True, text=True, timeout=200, env=environment)
     lines = [line for line in done.stdout.splitlines() if line.startswith("CURVE")]
     assert lines, done.stderr[-3000:]
-    both = torch.tensor(json.loads(lines[0].removeprefix("CURVE ")))
+    pair = torch.tensor(json.loads(lines[0].removeprefix("CURVE ")))
     alone = torch.tensor(losses_of_epochs(str(tmp_path), pendulum, samples, processes=1))
     # Sums in another order differ by single precision's rounding, which eight updates multiply by some ten.
-    torch.testing.assert_close(both, alone, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(pair, alone, rtol=1e-4, atol=1e-6)
     assert alone[-1] < alone[0]
 
 
@@ -240,7 +243,7 @@ CONFIGURATIONS = sorted(path.name for path in resources.folder("trainers").glob(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def data_folders(tmp_path_factory):
     """What the configurations learn from, small."""
     folder = tmp_path_factory.mktemp("data") / "pendulum"
     arguments = ["--trials", "10", "--frames", "14", "--samples", "1", "--workers", "1"]
@@ -251,9 +254,9 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize(
     "name", [name for name in CONFIGURATIONS if name.startswith("pendulum") and "pixels" not in name]
 )
-def test_every_configuration_trains(tmp_path, monkeypatch, made, name):
+def test_every_configuration_trains(tmp_path, monkeypatch, data_folders, name):
     monkeypatch.chdir(tmp_path)
-    arguments = ["--config", f"trainers/{name}", "--data.path", str(made["pendulum"]), "--data.batch_size", "4"]
+    arguments = ["--config", f"trainers/{name}", "--data.path", str(data_folders["pendulum"]), "--data.batch_size", "4"]
     brief = ["--trainer.limit_train_batches", "1", "--trainer.limit_val_batches", "1", "--trainer.max_epochs", "1"]
     fixed = ["--trainer.accelerator", "cpu"]
     assert cli.main(["fit", *arguments, *brief, *fixed]) == 0
@@ -272,18 +275,20 @@ def test_every_configuration_of_a_policy_trains(tmp_path, monkeypatch, name):
     brief = ["--trainer.max_epochs", "1", "--model.updates", "1", "--model.batch", "1", "--trainer.accelerator", "cpu"]
     assert cli.main(["fit-policy", "--config", name, *brief]) == 0
     folder = tmp_path / "out" / name.removesuffix(".yaml")
-    kept = read_checkpoint(folder / "checkpoints" / "last.ckpt")
-    assert kept["global_step"] == 1
+    retained = read_checkpoint(folder / "checkpoints" / "last.ckpt")
+    assert retained["global_step"] == 1
     written = load_policy(folder / "policy.safetensors").state_dict()
-    assert torch.equal(written["output.weight"], kept["state_dict"]["policy.output.weight"])
+    assert torch.equal(written["output.weight"], retained["state_dict"]["policy.output.weight"])
     # The outputs are zero at first, so one update changes the last layer alone.
-    assert bool(kept["state_dict"]["policy.output.weight"].any())
+    assert bool(retained["state_dict"]["policy.output.weight"].any())
 
 
-def test_the_command_line_refuses_a_bad_checkpoint_and_an_unknown_configuration(tmp_path, monkeypatch, made, capsys):
+def test_the_command_line_refuses_a_bad_checkpoint_and_an_unknown_configuration(
+    tmp_path, monkeypatch, data_folders, capsys
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.ckpt").write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
-    arguments = ["--config", "pendulum.yaml", "--data.path", str(made["pendulum"]), "--ckpt_path", "bad.ckpt"]
+    arguments = ["--config", "pendulum.yaml", "--data.path", str(data_folders["pendulum"]), "--ckpt_path", "bad.ckpt"]
     assert cli.main(["test", *arguments]) == 1
     assert "could run foreign code" in capsys.readouterr().err
     assert not (tmp_path / "harm").exists()
