@@ -30,6 +30,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python tools/language.py
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

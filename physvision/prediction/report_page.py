@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from physvision import __version__
 from physvision.core import State
 from physvision.prediction.mechanics import energy, outlines
 from physvision.prediction.report_data import ReportData
@@ -160,6 +160,6 @@ def _settings_table(data: ReportData) -> Markup:
         "frame rate": f"{scene.fps:g} frames per second",
         "confidence": "the encoder's own, or else the fraction of variance that the rendered state explains",
         "duration of the run": f"{data.elapsed:.1f} s, {data.frames_per_second:.0f} frames per second",
-        "physvision": __version__,
+        "physvision": version("physvision"),
     }
     return table((name, code(text)) for name, text in settings.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,14 +15,12 @@ from physvision.core import ModelError
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.precision import start_warp
 from physvision.kernels.workspace import fill_struct
+from physvision.physics.lcp import SolverSettings
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, Polygon
 from physvision.physics.rigid2d.body_order import BodyOrder
 from physvision.physics.rigid2d.joints import BodyName, Joint, Revolute, Spring, relative
 from physvision.physics.rigid2d.properties import WorldProperties, offsets
 from physvision.physics.rigid2d.settings import StepSettings
-
-if TYPE_CHECKING:
-    from physvision.physics.rigid2d.world import World
 
 # Operations of the log beside events: the parts of a fallback step, and two that end a step.
 _FALLBACK_OPERATIONS = 18
@@ -218,13 +216,31 @@ class Model:
         return math.dist(first, second)
 
 
-def compile_model(world: World, own: WorldProperties, device: torch.device) -> tuple[Any, list]:
-    """Return the kernels' model of a world on a device, and the arrays that must live as long as it."""
+def compile_model(
+    model: Model,
+    settings: StepSettings,
+    solver_settings: SolverSettings,
+    limits: dict[str, Any],
+    own: WorldProperties,
+    device: torch.device,
+) -> tuple[Any, list]:
+    """Compile the kernels' model of a world on a device.
+
+    Args:
+        model: Numbered bodies, joints and springs.
+        settings: Settings of the time step.
+        solver_settings: Settings of the contact solver.
+        limits: Scalar fields of the kernels' model that the world sets.
+        own: Properties of the world.
+        device: Device of the arrays.
+
+    Returns:
+        The model, and the arrays that must live as long as it.
+    """
     from physvision.physics.lcp.kernels.problem import Settings
     from physvision.physics.rigid2d.kernels.data import ModelStruct, StepSettingsStruct
 
     start_warp()
-    model = world.model
     struct, arrays = ModelStruct(), []
     tables = _body_tables(model) + _joint_tables(model)
     for name, values, dtype, columns in tables:
@@ -236,8 +252,8 @@ def compile_model(world: World, own: WorldProperties, device: torch.device) -> t
     rows = [model.order.ends(ends) for joint, ends in _ordered(model, "joints") for _ in joint.rows]
     moving = {model.order.numbers[number] for number in model.moving}
     sizes = {
-        "settings": fill_struct(StepSettingsStruct, world.settings),
-        "solver": fill_struct(Settings, world.solver_settings),
+        "settings": fill_struct(StepSettingsStruct, settings),
+        "solver": fill_struct(Settings, solver_settings),
         "stop": arrays[-1],
         "bodies": len(model.bodies),
         "moving": len(model.moving),
@@ -249,7 +265,7 @@ def compile_model(world: World, own: WorldProperties, device: torch.device) -> t
         "motors": sum(motor >= 0 for motor in model.motors),
         "kinematic_bodies": sum(body.kinematic for body in model.bodies),
     }
-    for name, value in {**sizes, **world._limits, **offsets(own)}.items():
+    for name, value in {**sizes, **limits, **offsets(own)}.items():
         setattr(struct, name, value)
     return struct, arrays
 

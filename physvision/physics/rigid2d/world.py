@@ -167,7 +167,7 @@ class World(MechanicalEngine):
         if device not in self._cached:
             own = self.properties
             assert isinstance(own, WorldProperties)
-            model, arrays = compile_model(self, own, device)
+            model, arrays = compile_model(self.model, self.settings, self.solver_settings, self._limits, own, device)
             self._cached[device] = Kernels(model, arrays, device)
         return self._cached[device]
 

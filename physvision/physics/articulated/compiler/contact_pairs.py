@@ -106,18 +106,7 @@ class ContactPairs:
         self.second = np.array([pair.second for pair in pairs], np.int64)
         self.rows = np.unique(np.concatenate([self.first, self.second, loops.first, loops.second]))
         self.shapes = len(self.rows)
-        self.counts = {
-            "shapes": self.shapes,
-            "pairs": self.count,
-            "groups": len(groups) - 1,
-            "limits": len(self.limited),
-            "candidates": self.count + 2 * len(self.limited),
-            "transmissions": scalar_rows.count,
-            "equalities": len(loops.weld),
-            "noncontact_blocks": scalar_rows.count + int(rotational.sum()) + loops.blocks,
-            "contacts": self.capacity,
-            "coupled": tree.nv if compliant else 0,
-        }
+        self.counts = self._counts(tree.nv if compliant else 0, len(groups) - 1, int(rotational.sum()), loops)
         convex = any(pair.kind == CONVEX for pair in pairs)
         options = {"convex_pairs": convex, "pyramidal": contact.is_pyramid, "midway": compliant}
         self.kernel_options = [name for name, used in options.items() if used]
@@ -145,6 +134,21 @@ class ContactPairs:
             **_pair_arrays(pairs, groups),
             **polytope_arrays([geometry[row].shape for row in self.rows] if convex else []),
             **scalar_rows.arrays,
+        }
+
+    def _counts(self, coupled: int, groups: int, rotational: int, loops: LoopConstraints) -> dict[str, int]:
+        """Sizes of the rows of the kernels' arrays."""
+        return {
+            "shapes": self.shapes,
+            "pairs": self.count,
+            "groups": groups,
+            "limits": len(self.limited),
+            "candidates": self.count + 2 * len(self.limited),
+            "transmissions": self.scalar_rows.count,
+            "equalities": len(loops.weld),
+            "noncontact_blocks": self.scalar_rows.count + rotational + loops.blocks,
+            "contacts": self.capacity,
+            "coupled": coupled,
         }
 
     def set_compliance(
