@@ -93,7 +93,7 @@ def _hard(specification: mujoco.MjSpec, step: float, along: float) -> mujoco.MjM
         specification.add_pair(
             geomname1=first.name,
             geomname2=second.name,
-            condim=pair.directions,
+            condim=pair.condim,
             friction=[slide, slide, 0, 0, 0],
             solref=[2 * step, 1.0],
             solreffriction=[along, 1.0],

@@ -48,4 +48,4 @@ def test_checkpoints_that_are_not_there(tmp_path, capsys):
 def test_a_folder_that_cannot_be_made(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["demo", "--out", str(tmp_path / "file" / "out")]) == 1
-    assert "cannot be made a folder" in capsys.readouterr().err
+    assert "cannot be created as the folder" in capsys.readouterr().err

@@ -142,8 +142,9 @@ def ilqr(
     residuals = cost.residuals(engine, best.trajectory, best.controls)
     undamped = best.value.new_zeros(state.batch)
     gains = backward_pass(engine, best.trajectory, best.controls, residuals, limits, undamped, overrides).gains
-    counts = (torch.from_numpy(array).to(undamped.device) for array in (np.isfinite(value) & ~active, successes))
-    return best.policy(gains), IlqrResult(best.value, *counts, torch.stack(history))
+    converged = torch.from_numpy(np.isfinite(value) & ~active).to(undamped.device)
+    improvements = torch.from_numpy(successes).to(undamped.device)
+    return best.policy(gains), IlqrResult(best.value, converged, improvements, torch.stack(history))
 
 
 class _Candidate(NamedTuple):

@@ -134,8 +134,8 @@ def frame_losses(
     if kind == "multi_scale":
         return _pyramid(difference, None, finest).mean(1)
     if kind == "ssim":
-        pairs = (frames.flatten(0, 1) for frames in (predicted, target))
-        error = 0.5 * (1.0 - ssim_map(*pairs, _SSIM_WINDOW)).unflatten(0, difference.shape[:2])
+        similarity = ssim_map(predicted.flatten(0, 1), target.flatten(0, 1), _SSIM_WINDOW)
+        error = 0.5 * (1.0 - similarity).unflatten(0, difference.shape[:2])
     elif kind == "huber":
         error = functional.huber_loss(predicted, target, reduction="none", delta=_HUBER_DELTA) / _HUBER_DELTA
     else:

@@ -73,7 +73,9 @@ class MlpEncoder(Encoder):
         self.position = perceptron([hidden, hidden, coordinates.features])
         self.velocity = perceptron([frames_in * hidden, hidden, coordinates.size])
 
-    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
+    def observe(  # pyright: ignore[reportIncompatibleMethodOverride]  no context of the clip is used
+        self, frames: Shaped[Tensor, "batch times channels height width"]
+    ) -> Observation:
         """Estimate positions in all of `frames`, and velocities from frame `frames_in` − 1 on.
 
         Each frame is encoded once, however many windows contain it.

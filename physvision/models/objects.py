@@ -112,7 +112,9 @@ class ObjectEncoder(Encoder):
         """Color filters of the objects."""
         return ColorFilters(self.colors, self.background, self.counts)
 
-    def observe(self, frames: Shaped[Tensor, "batch times channels height width"]) -> Observation:
+    def observe(  # pyright: ignore[reportIncompatibleMethodOverride]  no context of the clip is used
+        self, frames: Shaped[Tensor, "batch times channels height width"]
+    ) -> Observation:
         """Estimate the states at the end of all windows of three frames; the estimates are always finite.
 
         The confidence is the visible share of the object's area in the last frame, times that in the better one of the
@@ -134,7 +136,10 @@ class ObjectEncoder(Encoder):
         angle = torch.zeros_like(position[..., :1])
         positions, velocities = (torch.cat([values, angle], -1).flatten(1) for values in (position, velocity))
         confidence = views.confidence[:, -1] * views.confidence[:, :-1].amax(1)
-        return Observation(*(values.unflatten(0, clips.shape[:2]) for values in (positions, velocities, confidence)))
+        positions, velocities, confidence = (
+            values.unflatten(0, clips.shape[:2]) for values in (positions, velocities, confidence)
+        )
+        return Observation(positions, velocities, confidence)
 
     @torch.no_grad()
     def extract_views(self, frames: Float[Tensor, "batch 3 channels height width"]) -> ObjectViews:

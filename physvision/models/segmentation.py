@@ -54,6 +54,7 @@ class SegmentationNetwork(nn.Module):
         self.up = nn.ModuleList(_block(fine + coarse, fine) for fine, coarse in itertools.pairwise(widths))
         self.output_layer = nn.Conv2d(widths[0], 2, 1)
         # Nothing is foreground at first.
+        assert self.output_layer.bias is not None
         nn.init.constant_(self.output_layer.bias, -3.0)
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 

@@ -67,8 +67,8 @@ class TrackPropertyHead(nn.Module):
         self.object_head = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.SiLU(), nn.Linear(hidden, 2 * len(objects)))
         self.trial_head = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU(), nn.Linear(hidden, 2 * len(trial)))
         for head in (self.object_head, self.trial_head):
-            nn.init.zeros_(head[-1].weight)
-            nn.init.zeros_(head[-1].bias)
+            for weights in head[-1].parameters():
+                nn.init.zeros_(weights)
 
     def forward(self, tracks: Tracks) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Estimate means and standard deviations of all properties, by name."""

@@ -76,9 +76,9 @@ class VggEncoder(VGG):
         assert isinstance(layer, nn.Linear)
         return layer
 
-    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch outputs"]:
+    def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch outputs"]:
         """Encode each image as a vector."""
-        return super().forward(images)
+        return super().forward(x)
 
     def load_torchvision(self, weights: Mapping[str, Tensor]) -> tuple[str, ...]:
         """Load a state dict of torchvision's `vgg11`, and return the names of the weights that stay as they are.
