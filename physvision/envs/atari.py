@@ -1,4 +1,4 @@
-"""Atari games as frames and actions: one emulator frame an action, without sticky actions."""
+"""Atari games with one emulator frame for each action and without sticky actions."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class AtariEnv:
     |---|---|
     | a name in `actions` | buttons held for one frame, for example `NOOP`, `FIRE`, `LEFT` |
 
-    Observation: an `AtariFrame`. Reward: points of the frame. Termination: no life is left. Truncation: Gymnasium's
-    limit of 108,000 frames.
+    Observation: an `AtariFrame`. Reward: points scored in the frame. Termination: no life is left. Truncation:
+    Gymnasium's limit of 108,000 frames.
 
     Attributes:
         actions: Names of the actions, in the emulator's order.
@@ -50,7 +50,7 @@ class AtariEnv:
         self.actions: tuple[str, ...] = tuple(self._env.unwrapped.get_action_meanings())
 
     def reset(self, seed: int, noop_frames: int = 0) -> AtariFrame:
-        """Start a new game, after a number of frames without action."""
+        """Start a new game and emulate a number of frames without action."""
         image, info = self._env.reset(seed=seed)
         frame = AtariFrame(image, 0.0, int(info["lives"]), False)
         for _ in range(noop_frames):

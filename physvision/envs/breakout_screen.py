@@ -15,7 +15,7 @@ _RED = 200  # red channel of the paddle, the ball and the top row of bricks
 
 
 def find_paddle(image: Image) -> tuple[int, int] | None:
-    """Return the left edge and width of the paddle in pixels: the longest run of its color in its row."""
+    """Return the left edge and width of the paddle in pixels: the longest run of its color in the row."""
     row = np.concatenate([[0], image[FLOOR + 1, LEFT:RIGHT, 0] == _RED, [0]]).astype(np.int8)
     edges = np.flatnonzero(np.diff(row))
     if not len(edges):
@@ -26,7 +26,7 @@ def find_paddle(image: Image) -> tuple[int, int] | None:
 
 
 def find_bricks(image: Image) -> Bool[np.ndarray, "rows columns"]:
-    """Return true for bricks that are on the screen."""
+    """Return a mask that is true for bricks that are on the screen."""
     rows = BRICK_TOP + BRICK_HEIGHT * np.arange(ROWS) + 3
     columns = LEFT + BRICK_WIDTH * np.arange(COLUMNS)
     lit = np.any(image[rows][:, np.stack([columns + 1, columns + 6])], axis=-1)

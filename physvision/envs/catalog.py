@@ -1,6 +1,6 @@
 """The environments of the package: pendulums to swing up, a row of links to raise, and an ant that walks.
 
-Each is a function that builds an `Environment`; `ENVIRONMENTS` has them by name. Controls are clipped to their bounds.
+Each function builds an `Environment`; `ENVIRONMENTS` maps names to them. Controls are clipped to their bounds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from physvision.physics import articulated
 from physvision.physics.engine import Engine
 
 SWING_UP_DT_S, SWING_UP_FRAME_SKIP, SWING_UP_STEPS = 0.01, 2, 500
-CONTROL_COST = 1e-3  # reward lost for each squared N m or N
-LINK_LENGTH_M, POINT_INERTIA = 0.5, 1e-9  # the inertia, kg m², of what should be a point mass
+CONTROL_COST = 1e-3  # decrease of the reward, for each (N m)² or N²
+LINK_LENGTH_M, POINT_INERTIA = 0.5, 1e-9  # inertia of a body that represents a point mass, kg m²
 ANT_STEP_S, ANT_DT_S = 0.05, 0.01
 
 
 def _reset_near(engine: Engine, q: Tensor) -> Callable[[int, torch.Generator], State]:
-    """Return a reset to the positions q at rest, with normal noise of 0.05 on positions and velocities."""
+    """Return a function that resets worlds to rest at q, with normal noise of 0.05 on positions and velocities."""
 
     def reset(batch: int, generator: torch.Generator) -> State:
         noise = 0.05 * torch.randn(2, batch, engine.nv, generator=generator, dtype=torch.float64)
@@ -93,9 +93,9 @@ def double_pendulum() -> Environment:
 
 
 def acrobot() -> Environment:
-    """Build `Acrobot`: swing up two rods with a motor between them alone.
+    """Build `Acrobot`: swing up two rods with a motor only between them.
 
-    It is `double_pendulum` with other bounds of the action: the fixed hinge is passive.
+    It differs from `double_pendulum` only in the bounds of the actions: the fixed hinge is passive.
 
     | Action | Meaning | Unit | Bounds |
     |---|---|---|---|
@@ -160,9 +160,10 @@ def links(num_links: int) -> Environment:
     | 2n … 3n − 1 | heights of the links' far ends | m | −n/2 … n/2 |
     | 3n | elapsed fraction of the episode | 1 | 0 … 1 |
 
-    Reward, m²: decrease of the tip's squared distance from the highest point it can reach, so that an episode earns
-    0.5 n² at most, the squared distance at the start. Start: horizontal, at rest. Termination: after 100 steps, which
-    the observation shows; a joint faster than half a turn a step fails. Truncation: never before that.
+    Reward, m²: decrease of the tip's squared distance from the highest point it can reach, so that the return is
+    at most 0.5 n², the squared distance at the start. Start: horizontal, at rest. Termination: after 100 steps, which
+    the observation shows. A world fails if a joint turns by more than half a turn in a step. Truncation: never before
+    that.
     """
     masses = [1.0] + [2.16] * (num_links - 1)
     masses[-1] += 0.01
@@ -197,7 +198,7 @@ def links(num_links: int) -> Environment:
     def reward(start: State, end: State, control: Tensor) -> Tensor:
         return squared_distance(start) - squared_distance(end)
 
-    # A joint that turns by more than half a turn in a step is not resolved, and soon diverges.
+    # Rotation by more than half a turn in a step is not resolved, and the simulation soon diverges.
     max_speed = math.pi / engine.dt
     limits = (10.0,) * num_links
     return Environment(engine, reset, observe, reward, limits, 100, time_aware=True, max_speed=max_speed)
@@ -232,7 +233,7 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Environme
 
     Args:
         compliant: If true, ground and joint stops are compliant, as MuJoCo's are.
-        integrator: Integrator of the compliant engine; Gymnasium and MuJoCo use Runge–Kutta's for this model.
+        integrator: Integrator of the compliant engine; Gymnasium and MuJoCo use Runge–Kutta for this model.
     """
     gymnasium = require_package("gymnasium", "environments")
     file = Path(str(gymnasium.__file__)).parent / "envs" / "mujoco" / "assets" / "ant.xml"
@@ -240,7 +241,7 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Environme
         engine = articulated.load(file, dt=ANT_DT_S, contact="compliant", integrator=integrator)
     else:
         engine = articulated.load(file, dt=ANT_DT_S)
-    # The reference pose of the file has its knees beyond their stops.
+    # In the reference pose of the file the knees are beyond their stops.
     stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()
 
     def reset(batch: int, generator: torch.Generator) -> State:
@@ -276,7 +277,7 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Environme
 def _randomized_properties(
     engine: articulated.Articulation, compliant: bool, batch: int, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """Draw friction, joint stops and, with hard contact, restitution of a number of worlds."""
+    """Draw friction, joint stops and, with hard contact, restitution for a number of worlds."""
     nominal = dict(engine.properties.items())
     uniform = torch.rand(batch, 2 + 2 * engine.nu, generator=generator, dtype=torch.float64)
     widening = torch.tensor([-0.1, 0.1], dtype=torch.float64) * uniform[:, 2:].unflatten(1, (engine.nu, 2))

@@ -1,4 +1,4 @@
-"""A differentiable environment: an engine with its reset, observation, reward and termination functions in torch."""
+"""A differentiable environment: an engine with its reset, observation, reward and termination functions in PyTorch."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ class Environment:
 
     Attributes:
         engine: Engine that simulates the mechanism.
-        reset: Initial states of a number of worlds, drawn from a generator.
-        observe_state: Observations of states, without the elapsed time.
-        reward: Rewards of steps, from their initial states, final states and controls.
+        reset: Function that draws initial states of a number of worlds with a random generator.
+        observe_state: Function from states to observations, without the elapsed time.
+        reward: Function from initial states, final states and controls of steps to rewards.
         action_limit: Largest control of each actuator, in the actuator's unit; the smallest is its negative.
         max_episode_steps: Environment steps after which an episode is truncated.
         frame_skip: Engine steps in one environment step, all under one control.
-        termination: Condition on observations that ends the episode; None if no state is terminal.
+        termination: Function that returns true for observations that end the episode; None if no state is terminal.
         time_aware: If true, the elapsed fraction of the episode is the last entry of the observation, and the time
             limit is a terminal state; otherwise the time limit only truncates.
-        contact_flags: Active contacts and joint stops of states, boolean; None for mechanisms that touch nothing.
-        randomize: Properties of a number of worlds for domain randomization, drawn from a generator around those of the
-            engine; None if there are none.
+        contact_flags: Function that returns true for active contacts and joint stops of states; None for mechanisms
+            without contacts.
+        randomize: Function that draws properties of a number of worlds around the engine's with a random generator, for
+            domain randomization; None if the environment has none.
         max_speed: Largest velocity that a step of the engine resolves, in m/s or rad/s; faster worlds have failed.
     """
 
@@ -75,7 +76,7 @@ class Environment:
     def is_terminal(self, obs: Float[Tensor, "*batch obs"]) -> Bool[Tensor, " *batch"]:
         """Return true for observations of terminal states."""
         terminal = torch.zeros(obs.shape[:-1], dtype=torch.bool) if self.termination is None else self.termination(obs)
-        # Half a step early, because a learned model predicts the elapsed time with an error.
+        # The limit is reached half a step early, because a learned model predicts the elapsed time with an error.
         return terminal | (obs[..., -1] > 1 - 0.5 / self.max_episode_steps) if self.time_aware else terminal
 
     def step(self, state: State, control: Float[Tensor, "batch nu"]) -> StepResult:
@@ -96,7 +97,7 @@ def require_package(module: str, extra: str) -> ModuleType:
 
     Args:
         module: Dotted name of the module.
-        extra: Extra of physvision that installs its package.
+        extra: Optional extra of physvision that installs the package of the module.
 
     Raises:
         MissingError: The package is not installed.

@@ -1,4 +1,4 @@
-"""Gymnasium adapters of our environments: one world, or a vector of worlds. Actions are scaled to [−1, 1]."""
+"""Gymnasium adapters of this package's environments: one world or a vector of worlds. Actions are in [−1, 1]."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _spaces(env: Environment) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Bo
 
 
 def _to_float32(obs: torch.Tensor) -> NDArray[np.float32]:
-    """Convert to single precision, clipped to its range."""
+    """Convert observations to single precision, clipped to its range."""
     limit = float(np.finfo(np.float32).max)
     return obs.clamp(-limit, limit).numpy().astype(np.float32)
 
 
 class _Simulation:
-    """Worlds of an environment behind NumPy arrays, which both adapters share."""
+    """Simulated worlds of an environment with a NumPy interface, shared by both adapters."""
 
     def __init__(self, env: Environment, num_envs: int) -> None:
         self.env, self.num_envs = env, num_envs
@@ -54,7 +54,7 @@ class _Simulation:
         return _to_float32(self.worlds.observations())
 
     def step(self, actions: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray, NDArray, NDArray, NDArray]:
-        """Return observations, rewards, and the flags terminated, truncated and failed."""
+        """Step all worlds and return observations, rewards, and the flags terminated, truncated and failed."""
         if self.worlds is None:
             raise InputError("step: call reset() before the first step")
         limit = np.asarray(self.env.action_limit)
@@ -72,7 +72,7 @@ class GymnasiumEnv(gymnasium.Env):
     `Environment.action_limit`, in [−1, 1]. `info["failed"]` is true where the engine could not simulate a step.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012  as gymnasium has it
+    metadata = {"render_modes": []}  # noqa: RUF012  declared as in gymnasium
 
     def __init__(self, env: Environment | str) -> None:
         environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
@@ -93,10 +93,10 @@ class GymnasiumEnv(gymnasium.Env):
 class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
     """Many worlds of an environment with Gymnasium's vector interface, simulated in one launch.
 
-    Spaces are those of `GymnasiumEnv`, batched. A finished world is reset in the step after (`NEXT_STEP`).
+    Spaces are those of `GymnasiumEnv`, batched. A finished world is reset in the next step (`NEXT_STEP`).
     """
 
-    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012  as gymnasium has it
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012  declared as in gymnasium
 
     def __init__(self, env: Environment | str, num_envs: int = 1) -> None:
         environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
@@ -114,7 +114,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         return self._simulation.reset(self.np_random), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Simulate one environment step in every world; those that had finished are reset instead."""
+        """Simulate one environment step in every world; worlds that finished in the previous step are reset instead."""
         fresh = self._finished.copy()
         obs, *results = self._simulation.step(np.asarray(actions, float))
         if fresh.any():

@@ -1,4 +1,4 @@
-"""Vectorized environment: many worlds side by side, simulated in one launch, with a reset of finished episodes."""
+"""Vectorized environment: many worlds simulated in one launch, with resets of finished worlds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Transitions(NamedTuple):
         next_obs: Observation at the end; that of the start if the world failed.
         terminated: If true, the episode reached a terminal state.
         truncated: If true, the episode reached its time limit.
-        failed: If true, the engine could not simulate the step, and nothing can be learned from it.
+        failed: If true, the engine could not simulate the step, and the transition must not be used for learning.
     """
 
     state: State
@@ -64,7 +64,7 @@ class VectorEnv:
 
     @torch.no_grad()
     def step(self, control: Float[Tensor, "batch nu"]) -> Transitions:
-        """Step every world, finished ones included: see `reset`."""
+        """Step every world; finished worlds are not reset automatically, see `reset`."""
         start, obs = self.state, self.observations()
         result = self.env.step(start, control.to(start.q))
         self.advance(result.state, result.failed)
@@ -73,7 +73,7 @@ class VectorEnv:
         return Transitions(start, obs, reward, self.observations(), result.terminated, truncated, result.failed)
 
     def advance(self, state: State, failed: Bool[Tensor, " batch"], steps: int | Int[Tensor, " batch"] = 1) -> None:
-        """Set the states that the worlds have reached after some steps; failed worlds stay where they are."""
+        """Set the states of the worlds after a number of steps; failed worlds keep their previous states."""
         previous, stay = self.state, failed[:, None]
         q, v = torch.where(stay, previous.q, state.q.detach()), torch.where(stay, previous.v, state.v.detach())
         self.state = State(q, v)
@@ -89,7 +89,7 @@ class VectorEnv:
         self.elapsed_steps = torch.where(mask, 0, self.elapsed_steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the random generator, which belongs to the caller."""
+        """Return the states and counters of the worlds; the random generator belongs to the caller."""
         return {"q": self.state.q, "v": self.state.v, "elapsed_steps": self.elapsed_steps, "failures": self.failures}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from physvision.control.policies import Policy
 from physvision.learning.networks import EnsembleMlp
 
-MIN_LOG_STD, MAX_LOG_STD = -20.0, 2.0  # as in the SAC authors' program
+MIN_LOG_STD, MAX_LOG_STD = -20.0, 2.0  # as in the SAC authors' code
 MAX_NORMALIZED = 10.0  # standard deviations at which normalized observations are clipped
 
 
@@ -24,7 +24,7 @@ class RunningNormalizer(nn.Module):
     Attributes:
         mean: Mean of each entry.
         variance: Variance of each entry.
-        count: Number of rows.
+        count: Number of rows so far.
     """
 
     mean: Tensor
@@ -49,12 +49,12 @@ class RunningNormalizer(nn.Module):
 
     @torch.no_grad()
     def update(self, rows: Float[Tensor, "batch size"]) -> None:
-        """Include more rows in the mean and variance."""
+        """Update the mean and variance with more rows."""
         rows = rows.double()
         mean, variance = rows.mean(0), rows.square().mean(0) - rows.mean(0).square()
         count = self.count + len(rows)
         fraction, delta = len(rows) / count, mean - self.mean
-        # Variance of a union: mean of both variances, plus the spread of the two means.
+        # Variance of a union: weighted mean of both variances, plus the variance of the two means.
         self.variance += fraction * (variance - self.variance + (1 - fraction) * delta.square())
         self.mean += fraction * delta
         self.count.copy_(count)
@@ -68,7 +68,7 @@ class Actor(Policy):
     Attributes:
         layers: Network from observations to outputs.
         action_size: Length of an action.
-        normalizer: Running normalization of observations; None without.
+        normalizer: Running normalization of observations; None if they are not normalized.
         log_std: State-independent logarithms of standard deviations; None if the network computes them.
     """
 
@@ -116,11 +116,11 @@ class Actor(Policy):
         nn.init.zeros_(self.layers.biases[-1])
 
     def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and logarithms of standard deviations, side by side, and the empty hidden state."""
+        """Return concatenated means and logarithms of standard deviations, and the unchanged, empty hidden state."""
         return self.distribution(obs), hidden
 
     def distribution(self, obs: Float[Tensor, "batch obs"]) -> Float[Tensor, "batch outputs"]:
-        """Return means and logarithms of standard deviations, side by side."""
+        """Return means and logarithms of standard deviations, concatenated."""
         outputs = self.layers(obs if self.normalizer is None else self.normalizer(obs))[0]
         return outputs if self.log_std is None else torch.cat([outputs, self.log_std.expand_as(outputs)], 1)
 
@@ -140,19 +140,19 @@ class Actor(Policy):
 def sample_tanh_normal(
     output: Float[Tensor, "batch outputs"], noise: Float[Tensor, "batch actions"]
 ) -> tuple[Float[Tensor, "batch actions"], Float[Tensor, " batch"]]:
-    """Return actions a = tanh(u) of a normal u, and their log-probabilities.
+    """Return actions a = tanh(u) of a normally distributed u, and their log-probabilities.
 
     Args:
-        output: Means and logarithms of standard deviations of u, side by side.
-        noise: Standard normal noise that u is made of.
+        output: Means and logarithms of standard deviations of u, concatenated.
+        noise: Standard normal noise from which u is computed.
     """
     return _TanhNormal.apply(output, noise)  # pyright: ignore[reportReturnType]
 
 
 class TanhNormalSample(NamedTuple):
-    """A sample of the tanh-normal distribution, with what its backward pass needs.
+    """A sample of the tanh-normal distribution with the quantities that its backward pass needs.
 
-    With m the mean and s the logarithm of the standard deviation: a = tanh(u), u = m + e^s n, and
+    With m the mean, s the logarithm of the standard deviation and n the noise: a = tanh(u), u = m + e^s n, and
     log p(a) = log N(u) − Σ log(1 − a²), where log(1 − tanh² u) = 2 (log 2 − u − softplus(−2u)) does not overflow.
 
     Attributes:
@@ -169,7 +169,7 @@ class TanhNormalSample(NamedTuple):
 
     @classmethod
     def draw(cls, output: Tensor, noise: Tensor) -> TanhNormalSample:
-        """Return the sample of m and s, side by side, and of the noise n."""
+        """Return the sample for m and s, concatenated in `output`, and for the noise n."""
         mean, raw_log_std = output.chunk(2, 1)
         log_std = raw_log_std.clamp(MIN_LOG_STD, MAX_LOG_STD)
         scaled_noise = noise * log_std.exp()
@@ -179,16 +179,17 @@ class TanhNormalSample(NamedTuple):
         return cls(pre_tanh.tanh(), (normal_log_prob - log_slope).sum(1), scaled_noise, raw_log_std == log_std)
 
     def backward(self, action_gradient: Tensor, log_prob_gradient: Tensor) -> Float[Tensor, "batch outputs"]:
-        """Return the gradient of m and s.
+        """Return the gradients with respect to m and s, concatenated.
 
-        With g and h the gradients of a and log p: that of m is g (1 − a²) + 2 h a, that of s is e^s n times it, less h.
+        With g and h the gradients with respect to a and log p, the gradient with respect to m is g (1 − a²) + 2 h a;
+        that with respect to s is e^s n times the gradient with respect to m, minus h.
         """
         h = log_prob_gradient[:, None]
         mean_gradient = action_gradient * (1 - self.action.square()) + 2 * h * self.action
         return torch.cat([mean_gradient, (mean_gradient * self.scaled_noise - h) * self.unclipped], 1)
 
     def rows(self, start: int, end: int | None = None) -> TanhNormalSample:
-        """Return the sample's rows from a start up to an end."""
+        """Return the rows of the sample from `start` up to, but not including, `end`."""
         return TanhNormalSample(*(value[start:end] for value in self))
 
 

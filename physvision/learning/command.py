@@ -1,4 +1,4 @@
-"""`physvision learn`: one algorithm, one environment, one configuration, one run."""
+"""Command `physvision learn`: train one algorithm with one configuration on one environment."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _SCHEDULE, _OUT = TrainingSchedule(), Path("out/learn")
 def learn(
     env: str, settings: Settings, schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT
 ) -> list[dict[str, Any]]:
-    """Train a policy, or resume an interrupted run with the same numbers as without the interruption.
+    """Train a policy, or resume an interrupted run with the same results as without the interruption.
 
     Args:
         env: Name of the environment, for example Links2 or Ant.
-        settings: Settings of the algorithm, whose type chooses it.
-        schedule: When to evaluate, save and end.
+        settings: Settings of the algorithm; their type selects the algorithm.
+        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
         seed: Seed of all random numbers.
         out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
 
     Returns:
-        One line of metrics for each evaluation.
+        Metrics of each evaluation, in order.
     """
     if env not in ENVIRONMENTS:
         raise InputError(f"env: expected one of {', '.join(ENVIRONMENTS)}, got {env!r}")
     algorithm, learner_class = _ALGORITHMS[type(settings)]
-    # Through JSON, so that it equals the one that a checkpoint has stored.
+    # A round trip through JSON makes it comparable to the configuration that a checkpoint stores.
     run_config = {"env": env, "algorithm": algorithm, "seed": seed, "settings": asdict(settings)}
     run_config = json.loads(json.dumps(run_config))
     learner: Learner = learner_class(ENVIRONMENTS[env](), settings, seed)
@@ -55,14 +55,14 @@ def learn(
 def sac(
     env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
 ) -> None:
-    """Train by soft actor–critic, without gradients of the engine.
+    """Train with soft actor–critic, without gradients of the engine.
 
     Args:
         env: Name of the environment, for example Links2 or Ant.
-        schedule: When to evaluate, save and end.
+        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
         seed: Seed of all random numbers.
         out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
-        settings: Settings of `OffPolicySettings`.
+        settings: Fields of `OffPolicySettings`.
     """
     learn(env, OffPolicySettings(**settings), schedule, seed, out)
 
@@ -70,14 +70,14 @@ def sac(
 def mbpo(
     env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
 ) -> None:
-    """Train by model-based policy optimization, with policy and sample enhancement as options.
+    """Train with model-based policy optimization and, optionally, policy and sample enhancement.
 
     Args:
         env: Name of the environment, for example Links2 or Ant.
-        schedule: When to evaluate, save and end.
+        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
         seed: Seed of all random numbers.
         out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
-        settings: Settings of `MbpoSettings`.
+        settings: Fields of `MbpoSettings`.
     """
     learn(env, MbpoSettings(**settings), schedule, seed, out)
 
@@ -85,14 +85,14 @@ def mbpo(
 def shac(
     env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
 ) -> None:
-    """Train by short-horizon actor–critic, with gradients through policy and engine.
+    """Train with short-horizon actor–critic, with gradients through policy and engine.
 
     Args:
         env: Name of the environment, for example Links2 or Ant.
-        schedule: When to evaluate, save and end.
+        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
         seed: Seed of all random numbers.
         out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
-        settings: Settings of `ShacSettings`.
+        settings: Fields of `ShacSettings`.
     """
     learn(env, ShacSettings(**settings), schedule, seed, out)
 

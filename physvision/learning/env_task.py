@@ -1,4 +1,4 @@
-"""An environment as a control task, so that the rollout with gradients of `control.policies` can simulate it."""
+"""Adapter from an environment to a control task, for differentiable rollouts with `control.policies`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from physvision.learning.actor import sample_tanh_normal
 
 
 class EnvironmentTask(FeedbackTask):
-    """A window of an environment under a stochastic policy; the goal is the number of elapsed environment steps."""
+    """Control task over a window of an environment; its `goal` is the number of elapsed environment steps."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class EnvironmentTask(FeedbackTask):
             horizon: Environment steps of a window.
             generator: Random generator of the action noise.
             max_acceleration: Largest acceleration over a step, m/s² and rad/s² in one norm, through which gradients
-                go back; None for no limit.
+                are propagated; None for no limit.
             dtype: Floating-point type of the observations.
         """
         self.env, self.engine, self.episode_steps, self.frame_skip = env, env.engine, horizon, env.frame_skip
@@ -38,7 +38,7 @@ class EnvironmentTask(FeedbackTask):
         self._action_limit = torch.tensor(env.action_limit)
 
     def reset(self, batch: int, generator: torch.Generator) -> tuple[State, Float[Tensor, "batch 1"]]:
-        """Draw initial states of the environment, at step zero."""
+        """Draw initial states of the environment, and return them with zero elapsed steps."""
         return self.env.reset(batch, generator), torch.zeros(batch, 1)
 
     def observe(self, state: State, goal: Float[Tensor, "batch 1"]) -> Tensor:
@@ -51,7 +51,7 @@ class EnvironmentTask(FeedbackTask):
         return (sample_tanh_normal(output, noise)[0] * self._action_limit).to(state.q)
 
     def losses(self, state: State, goal: Tensor) -> Tensor:
-        """Return zeros, because rewards also depend on controls and on the states before."""
+        """Return zeros, because rewards also depend on controls and previous states."""
         return state.q.new_zeros(state.batch)
 
     def mean_acceleration(self, start: State, end: State) -> Float[Tensor, " batch"]:

@@ -1,4 +1,4 @@
-"""The base class of learning algorithms, which advance in pieces and can be saved between any two pieces."""
+"""The base class of learning algorithms, which advance in increments and can be saved between any two of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from physvision.learning.actor import Actor
 
 
 class Learner(ABC):
-    """A learning algorithm at work on an environment.
+    """A learning algorithm with the environment that it is trained on.
 
     Attributes:
-        env: Environment to learn.
+        env: Environment to train on.
         worlds: Worlds of the environment that collect experience.
         actor: Current policy.
-        generator: Random generator of everything but initial weights, which come from torch's global one.
+        generator: Random generator of everything but the initial weights, drawn with torch's global generator.
         env_steps: Environment steps so far, summed over all worlds.
         dtype: Floating-point type of networks and observations.
     """
@@ -32,7 +32,7 @@ class Learner(ABC):
         """Reset the worlds and seed the random generators.
 
         Args:
-            env: Environment to learn.
+            env: Environment to train on.
             num_envs: Number of worlds.
             seed: Seed of all random numbers.
         """
@@ -42,7 +42,7 @@ class Learner(ABC):
 
     @abstractmethod
     def advance(self) -> None:
-        """Collect some experience and learn from it."""
+        """Collect one increment of experience and learn from it."""
 
     @abstractmethod
     def metrics(self) -> dict[str, float]:
@@ -53,7 +53,7 @@ class Learner(ABC):
         """Return everything that has a `state_dict`, by name."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that is needed to resume with the same numbers."""
+        """Return everything that is needed to resume with the same results."""
         modules = {name: module.state_dict() for name, module in ({"worlds": self.worlds} | self.modules()).items()}
         random = {"generator": self.generator.get_state(), "torch": torch.get_rng_state()}
         return {"env_steps": self.env_steps, "modules": modules, "random": random}

@@ -1,7 +1,7 @@
-"""Model-based policy optimization (Janner et al., 2019): soft actor–critic that learns mostly from a world model.
+"""Model-based policy optimization (Janner et al., 2019): soft actor–critic that learns mainly from a world model.
 
-At intervals a model is fitted to all true transitions and rolled out from their states for a few steps; batches consist
-mostly of these steps. Policy enhancement (`policy_enhancement`) and sample enhancement (`sample_enhancement`) are
+At intervals a model is fitted to all real transitions and rolled out from their states for a few steps; batches consist
+mainly of these steps. Policy enhancement (`policy_enhancement`) and sample enhancement (`sample_enhancement`) are
 options. Steps that the engine simulates for policy enhancement can replace those of the model; if they replace all of
 them, no model is fitted.
 """
@@ -28,24 +28,24 @@ from physvision.learning.world_model import WorldModel, WorldModelSettings
 
 @dataclass(frozen=True)
 class MbpoSettings:
-    """Settings of MBPO. Defaults are those of the paper, but for a tenth of its model rollouts.
+    """Settings of MBPO. Defaults are those of the paper, except that `model_rollouts` is a tenth.
 
     Attributes:
         agent: Settings of data collection and of soft actor–critic.
         model: Settings of the world model.
-        model_update_every: True steps between fits of the model; more of them save time.
+        model_update_every: Real steps between fits of the model; a larger number saves time.
         model_rollouts: Rollouts of the model after each fit; more of them give more varied batches.
-        rollout_length: Steps of a model rollout, initially and finally; longer ones add more model error.
-        rollout_schedule: Epochs between which the length grows from the initial to the final one.
-        epoch_steps: True steps of an epoch.
-        real_ratio: Fraction of true transitions in a batch; more of them rely less on the model.
+        rollout_length: Initial and final length of a model rollout, in steps; longer ones add more model error.
+        rollout_schedule: First and last epoch of the growth from the initial to the final length.
+        epoch_steps: Real steps of an epoch.
+        real_ratio: Fraction of real transitions in a batch; a larger one relies less on the model.
         policy_enhancement: If true, the actor learns from the engine's gradients instead of the critics'.
         horizon: Environment steps of an engine rollout; longer ones rely less on the critic and have larger gradients.
-        actor_batch: True states from which an actor update starts engine rollouts; None for the batch size.
-        actor_every: Updates of the critics for each of the actor, with policy enhancement.
-        max_action_grad: Largest norm of an action's gradient from the engine, to which longer ones are scaled down;
+        actor_batch: Number of real states from which an actor update starts engine rollouts; None for the batch size.
+        actor_every: Number of critic updates for each actor update, with policy enhancement.
+        max_action_grad: Largest norm of an action's gradient from the engine; larger gradients are scaled down to it.
             None for no limit.
-        engine_ratio: Fraction of a batch that are steps of engine rollouts, in place of the model's.
+        engine_ratio: Fraction of a batch that consists of engine steps in place of model steps.
         sample_enhancement: Settings of augmented transitions.
     """
 
@@ -69,24 +69,24 @@ class MbpoSettings:
 class Mbpo(OffPolicyAgent):
     """Model-based policy optimization, with policy and sample enhancement as options.
 
-    Use it where true steps are expensive, or, with policy enhancement, where the engine's gradients over a horizon are
-    well-behaved. It assumes transitions without contact changes for sample enhancement to pay off.
+    Use it where real steps are expensive, or, with policy enhancement, where the engine's gradients over a horizon are
+    well-behaved. Sample enhancement only pays off for transitions without contact changes.
 
     Attributes:
         model: World model of the environment.
         model_buffer: Steps of the model's rollouts.
         engine_buffer: Steps of the engine's rollouts.
-        sample_enhancement: Jacobians of true transitions; None if there are no augmented ones.
+        sample_enhancement: Jacobians of real transitions; None if sample enhancement is off.
         augmented_buffer: Augmented transitions that critics learn from until the next fit.
-        skipped: Number of engine branches, Jacobians, contact changes and model steps that were left out.
-        counts: Number of updates, and of environment steps that the engine simulated beside the true ones.
+        skipped: Numbers of discarded branches of engine rollouts, Jacobians, contact changes and model steps.
+        counts: Numbers of updates, and of environment steps that the engine simulated in addition to the real ones.
     """
 
     def __init__(self, env: Environment, settings: MbpoSettings, seed: int) -> None:
         """Start with an empty replay buffer and an unfitted model.
 
         Args:
-            env: Environment to learn.
+            env: Environment to train on.
             settings: Settings of MBPO.
             seed: Seed of all random numbers.
         """
@@ -117,7 +117,7 @@ class Mbpo(OffPolicyAgent):
         self._model_metrics: dict[str, float] = {}
 
     def advance(self) -> None:
-        """Take one step in every world, a fit of the model if it is due, and the updates."""
+        """Step every world, fit the model if a fit is due, and update the networks."""
         before = self.env_steps
         moves = self.collect()
         if self.sample_enhancement is not None:
@@ -131,7 +131,7 @@ class Mbpo(OffPolicyAgent):
             self.update()
 
     def _update_model(self) -> None:
-        """Compute new Jacobians, fit the model to all true and augmented transitions, and roll it out."""
+        """Compute new Jacobians, fit the model to all real and augmented transitions, and roll it out."""
         augment = None
         if self.sample_enhancement is not None:
             stats = self.sample_enhancement.compute_jacobians(self.replay_buffer)
@@ -148,13 +148,13 @@ class Mbpo(OffPolicyAgent):
             self._roll_out_model()
 
     def _augmented(self, indices: Tensor) -> Batch:
-        """Draw augmented transitions in the place of true ones."""
+        """Return real transitions of which a random part is replaced by augmented ones."""
         assert self.sample_enhancement is not None
         return self.sample_enhancement.augment(self.replay_buffer.gather(indices), indices, self.generator)
 
     @torch.no_grad()
     def _roll_out_model(self) -> None:
-        """Roll out the model from true states, as long as observations stay near those it was fitted to."""
+        """Roll out the model from real states, as long as observations stay near those of its training data."""
         obs = self.replay_buffer.sample(self.mbpo_settings.model_rollouts, self.generator)["obs"]
         for _ in range(self.current_rollout_length()):
             action, _ = self.actor.sample(obs, self.generator)
@@ -168,13 +168,13 @@ class Mbpo(OffPolicyAgent):
                 break
 
     def current_rollout_length(self) -> int:
-        """Return the number of steps of a model rollout at this time."""
+        """Return the current length of a model rollout, in steps."""
         (short, long), (start, end) = self.mbpo_settings.rollout_length, self.mbpo_settings.rollout_schedule
         progress = (self.env_steps / self.mbpo_settings.epoch_steps - start) / max(1, end - start)
         return int(short + min(max(progress, 0.0), 1.0) * (long - short))
 
     def update(self) -> None:
-        """Update the networks once; with policy enhancement the actor only if it is due."""
+        """Update the networks once; with policy enhancement, the actor is updated only if an update is due."""
         evaluation, update_actor = None, True
         if self.mbpo_settings.policy_enhancement:
             due = self.counts["updates"] % self.mbpo_settings.actor_every == 0
@@ -184,7 +184,7 @@ class Mbpo(OffPolicyAgent):
         self.counts["updates"] += 1
 
     def _evaluate_actions(self) -> ActionEvaluation:
-        """Roll out the policy by the engine from true states, and store the steps."""
+        """Roll out the policy with the engine from real states, store the steps and return the action values."""
         settings = self.mbpo_settings
         rows = self.replay_buffer.sample(settings.actor_batch or self.settings.sac.batch_size, self.generator)
         start, elapsed = State(rows["q"], rows["v"]), rows["elapsed_steps"]
@@ -195,7 +195,7 @@ class Mbpo(OffPolicyAgent):
         return rollouts.evaluation
 
     def batch(self) -> Batch:
-        """Draw a batch of true or augmented transitions, of engine steps and of model steps."""
+        """Draw a batch of real or augmented transitions, of engine steps and of model steps."""
         engine = self._num_engine if self.engine_buffer.size else 0
         model = self._num_model if self.model_buffer.size else 0
         real_buffer = self.augmented_buffer if self.sample_enhancement else self.replay_buffer
@@ -205,13 +205,13 @@ class Mbpo(OffPolicyAgent):
         return {name: torch.cat([part[name] for part in parts]) for name in self._widths}
 
     def metrics(self) -> dict[str, float]:
-        """Return also the model's error, the engine's steps and the number of skipped steps."""
+        """Return the base class's metrics, the model's error, and the numbers of engine steps and skipped steps."""
         skipped = {f"skipped_{name}": float(value) for name, value in self.skipped.items()}
         engine_steps = {"engine_steps": float(self.counts["engine_steps"])}
         return super().metrics() | self._model_metrics | skipped | engine_steps
 
     def modules(self) -> dict[str, Any]:
-        """Return also the model, the buffers and the counts."""
+        """Return the base class's modules, the model, the buffers and the counters."""
         names = ["model", "model_buffer", "engine_buffer", "skipped", "counts"]
         names += ["sample_enhancement", "augmented_buffer"] if self.sample_enhancement else []
         return super().modules() | {name: getattr(self, name) for name in names}

@@ -1,4 +1,4 @@
-"""Ensembles of networks as one matrix product a layer, and updates of their weights."""
+"""Ensembles of networks with one batched matrix product for each layer, and updates of their weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class EnsembleMlp(nn.Module):
-    """Multilayer perceptrons of one shape with separate weights, evaluated together by one product a layer.
+    """Multilayer perceptrons of one shape with separate weights, evaluated by one batched product for each layer.
 
     Attributes:
         weights: Weight matrices of each layer, (networks, inputs, outputs).
@@ -56,7 +56,7 @@ class EnsembleMlp(nn.Module):
             for parameters, rows in ((self.weights, inputs), (self.biases, 1)):
                 values = torch.rand(ensemble_size, rows, outputs)
                 parameters.append(nn.Parameter(inputs**-0.5 * (2 * values - 1)))
-        # Weight and bias of each layer in turn as a plain list: to read nn.ParameterList takes as long as a product.
+        # Alternating weights and biases in a plain list, because reading nn.ParameterList takes as long as a product.
         self._layers = [value for pair in zip(self.weights, self.biases, strict=True) for value in pair]
 
     def forward(self, inputs: Float[Tensor, "*members batch inputs"], frozen: bool = False) -> Tensor:
@@ -64,7 +64,7 @@ class EnsembleMlp(nn.Module):
 
         Args:
             inputs: Inputs shared by all networks, (batch, inputs), or one batch for each network.
-            frozen: If true, the weights are constants, which saves the computation of their gradients.
+            frozen: If true, the weights are constants, and their gradients are not computed.
         """
         layers = [value.detach() for value in self._layers] if frozen else self._layers
         layer = inputs.expand(len(layers[0]), -1, -1) if inputs.ndim == 2 else inputs
@@ -76,7 +76,7 @@ class EnsembleMlp(nn.Module):
             layer = torch.baddbmm(bias.to(dtype), layer.to(dtype), weight.to(dtype))
             if index < last:
                 layer = self.activation(layer)
-                # Without learned gain and bias, which the weights of the next layer can represent.
+                # No learned gain and bias, because the weights of the next layer can represent them.
                 layer = functional.layer_norm(layer, layer.shape[-1:]) if self.layer_norm else layer
         return layer
 
@@ -84,12 +84,12 @@ class EnsembleMlp(nn.Module):
     def forward_cached(
         self, inputs: Float[Tensor, "batch inputs"]
     ) -> tuple[Float[Tensor, "members batch outputs"], ForwardCache]:
-        """Return the outputs of ReLU networks and what their written-out backward pass needs, without autograd."""
+        """Return the outputs of ReLU networks and the cache for their explicit backward pass, without autograd."""
         return _relu_forward(self.bf16, inputs.expand(len(self._layers[0]), -1, -1), self._layers)
 
     @torch.no_grad()
     def backward_parameters(self, cache: ForwardCache, gradient: Float[Tensor, "members batch outputs"]) -> None:
-        """Write the gradients of weights and biases, given that of the outputs; see `flatten_parameters`."""
+        """Store gradients of weights and biases, given that of the outputs, in `grad`; see `flatten_parameters`."""
         for parameter, parameter_gradient in zip(self._layers, _relu_backward(cache, gradient)[1], strict=True):
             assert parameter.grad is not None
             parameter.grad.copy_(parameter_gradient)
@@ -114,12 +114,12 @@ class ForwardCache(NamedTuple):
     weights: list[Tensor]
 
     def rows(self, start: int) -> ForwardCache:
-        """Return the cache of the batch's rows from a start on."""
+        """Return the cache of the rows of the batch from `start` on."""
         return ForwardCache([layer[:, start:] for layer in self.layers], self.weights)
 
 
 def _relu_forward(bf16: bool, inputs: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, ForwardCache]:
-    """Evaluate layers h' = max(0, h W + b) and a linear last one; the parameters are W and b of each layer in turn."""
+    """Evaluate layers h' = max(0, h W + b), the last one without ReLU; parameters alternate between W and b."""
     last = len(parameters) // 2 - 1
     layer, cache = inputs, ForwardCache([], [])
     for index in range(last + 1):
@@ -137,9 +137,10 @@ def _relu_forward(bf16: bool, inputs: Tensor, parameters: Sequence[Tensor]) -> t
 def _relu_backward(
     cache: ForwardCache, gradient: Tensor, needs_parameters: bool = True, needs_inputs: bool = False
 ) -> tuple[Tensor | None, list[Tensor]]:
-    """Return the gradient of the inputs, and those of W and b of each layer in turn.
+    """Return the gradient of the inputs, and a list that alternates between the gradients of W and b.
 
-    With g the gradient of a layer's outputs, zero where ReLU was inactive: that of W is hᵀ g, of b Σ g, of h g Wᵀ.
+    With g the gradient of a layer's outputs, set to zero where its ReLU was inactive, the gradient of W is hᵀ g, that
+    of b is Σ g, and that of h is g Wᵀ.
     """
     gradients = []
     for index in reversed(range(len(cache.layers))):
@@ -150,13 +151,13 @@ def _relu_backward(
         if index or needs_inputs:
             gradient = gradient * weight.mT if weight.shape[2] == 1 else torch.bmm(gradient, weight.mT)
         if index:
-            # A layer was rounded after its ReLU, so that it is zero at the same units.
+            # The cached layer was rounded after its ReLU, so that it is still zero at the inactive units.
             gradient = torch.ops.aten.threshold_backward(gradient, layer, 0).to(cache.weights[index - 1].dtype)
     return gradient if needs_inputs else None, gradients[::-1]
 
 
 def _narrow_product(left: Tensor, right: Tensor) -> Tensor:
-    """Multiply by a matrix of few columns, for which batched products are slow as they stand."""
+    """Multiply by a matrix with few columns, for which a plain batched product is slow."""
     columns = right.mT
     if columns.shape[1] == 1:
         return (left * columns).sum(2, keepdim=True)
@@ -164,13 +165,13 @@ def _narrow_product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _transposed_product(left: Tensor, right: Tensor) -> Tensor:
-    """Multiply a transposed matrix by one of few columns, for which batched products are slow as they stand."""
+    """Multiply a transposed matrix by one with few columns, for which a plain batched product is slow."""
     return torch.bmm(right.mT, left.mT).mT
 
 
 # pyright: reportIncompatibleMethodOverride=false
 class _ReluMlp(torch.autograd.Function):
-    """`_relu_forward` and `_relu_backward` as one autograd operation, in half the time of separate ones."""
+    """`_relu_forward` and `_relu_backward` as one autograd operation, in half the time of separate operations."""
 
     @staticmethod
     def forward(ctx: Any, bf16: bool, inputs: Tensor, *parameters: Tensor) -> Tensor:
@@ -191,9 +192,9 @@ class _ReluMlp(torch.autograd.Function):
 
 @torch.no_grad()
 def flatten_parameters(parameters: Sequence[nn.Parameter]) -> nn.Parameter:
-    """Lay parameters and their gradients side by side in one tensor, so that an optimizer steps them at once.
+    """Concatenate parameters and their gradients in flat tensors, so that an optimizer updates them all at once.
 
-    The parameters become views of it, until they are copied or moved to another device.
+    The parameters become views of the flat parameter, until they are copied or moved to another device.
     """
     flat = nn.Parameter(torch.cat([parameter.flatten() for parameter in parameters]))
     flat.grad = torch.zeros_like(flat)
@@ -205,6 +206,6 @@ def flatten_parameters(parameters: Sequence[nn.Parameter]) -> nn.Parameter:
 
 
 def polyak_update(target: nn.Module, online: nn.Module, tau: float) -> None:
-    """Move the weights of a target network by a fraction tau towards those of the online network."""
+    """Move the weights of a target network by a fraction tau toward those of the online network."""
     weights = [[parameter.detach() for parameter in network.parameters()] for network in (target, online)]
     torch._foreach_lerp_(weights[0], weights[1], tau)

@@ -1,4 +1,4 @@
-"""Off-policy learning: soft actor–critic that collects transitions in a replay buffer and learns from samples of it."""
+"""Off-policy learning: soft actor–critic collects transitions in a replay buffer and learns from samples of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class OffPolicySettings:
     Attributes:
         sac: Settings of the actor, the critics and their updates.
         num_envs: Worlds that are stepped together; more of them collect more varied data between updates.
-        learning_starts: Environment steps under uniform random actions before learning; more explore further.
-        updates_per_step: Updates for each environment step of a world; more learn faster by steps, slower by time.
-        buffer_size: Capacity of the replay buffer, in transitions; a larger one remembers older policies.
+        learning_starts: Environment steps with uniformly random actions before learning; more of them explore further.
+        updates_per_step: Updates for each environment step of a world; more of them need fewer steps but more time.
+        buffer_size: Capacity of the replay buffer, in transitions; a larger one keeps transitions of older policies.
     """
 
     sac: SacSettings = field(default_factory=SacSettings)
@@ -35,20 +35,20 @@ class OffPolicySettings:
 
 
 class OffPolicyAgent(Learner):
-    """Soft actor–critic (SAC): acts by its stochastic policy and learns from all transitions so far.
+    """Soft actor–critic (SAC): acts with its stochastic policy and learns from all transitions so far.
 
-    Use it where the engine's gradients are not wanted, or as the base of `Mbpo`. Method: see `sac`.
+    Use it where the engine's gradients are not wanted, or as the base of `Mbpo`. The module `sac` describes the method.
 
     Attributes:
         sac: Actor, critics and their updates.
-        replay_buffer: True transitions with the states that they started from.
+        replay_buffer: Real transitions with their initial states.
     """
 
     def __init__(self, env: Environment, settings: OffPolicySettings, seed: int) -> None:
         """Start with an empty replay buffer.
 
         Args:
-            env: Environment to learn.
+            env: Environment to train on.
             settings: Settings of collection and learning.
             seed: Seed of all random numbers.
         """
@@ -69,14 +69,14 @@ class OffPolicyAgent(Learner):
         self.replay_buffer = ReplayBuffer(settings.buffer_size, widths, dtypes)
 
     def advance(self) -> None:
-        """Take one step in every world, and the updates that are due for it."""
+        """Step every world and perform the updates that are due."""
         self.collect()
         if self.env_steps > self.settings.learning_starts:
             for _ in range(self.settings.updates_per_step * self.worlds.num_envs):
                 self.update()
 
     def collect(self) -> Transitions:
-        """Take one step in every world and store the transitions, except those of failed worlds."""
+        """Step every world and store the transitions, except those of failed worlds."""
         with torch.no_grad():
             if self.env_steps < self.settings.learning_starts:
                 action = 2 * torch.rand(self.worlds.num_envs, len(self.action_limit), generator=self.generator) - 1

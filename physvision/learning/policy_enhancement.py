@@ -1,14 +1,16 @@
 """Policy enhancement: action gradients from the differentiable engine instead of a critic (Qiao et al., ICML 2021).
 
-The value of an action comes from a step of the engine, and not from a critic that has to generalize over actions. With
-s' and r the engine's next state and reward for a state and the policy's own action a, and μ its action without noise,
+The value of an action comes from a step of the engine, not from a critic that has to generalize over actions. With
+s' and r the engine's next state and reward for a state and the policy's own action a, and μ that action without noise,
 
     D = ∂(r + γ Q(s', μ(s')))/∂a = ∂r/∂a + γ (∂s'/∂a)ᵀ ∂Q(s', μ(s'))/∂s'
 
-is a constant, and the actor's loss has −D · a in the place of −Q(s, a). D is valid at the action at which it was taken.
+is treated as a constant, and −D · a replaces −Q(s, a) in the actor's loss. D is valid at the action at which it was
+evaluated.
 
-Over a horizon of h steps, which ends early at terminal states, the critic is evaluated after the last step alone. The
-policy continues from s' by actions of its own, and each of them has a D, from the gradient g that reaches its step:
+Over a horizon of h steps, which ends early at terminal states, the critic is evaluated only after the last step. The
+policy continues from s' with its own actions, and each of them has a D, with g the gradient with respect to the state
+in which the action is taken, and g' that of the next state:
 
     D = ∂r/∂a + γ (∂s'/∂a)ᵀ g',    g = ∂r/∂s + (∂a/∂s)ᵀ D + γ (∂s'/∂s)ᵀ g',    last g' = ∂Q(s', μ(s'))/∂s'
 """
@@ -30,7 +32,7 @@ from physvision.learning.sac import ActionEvaluation, Sac
 
 
 class BranchedRollouts(NamedTuple):
-    """Rollouts of the policy by the engine from given states; branches with a failure are left out as a whole.
+    """Engine rollouts of the policy from given states; a branch with a failed step is discarded as a whole.
 
     Attributes:
         evaluation: Actions of the policy in all steps, their values and their gradients D.
@@ -47,16 +49,16 @@ class BranchedRollouts(NamedTuple):
 
 
 class _Trace(NamedTuple):
-    """Forward pass of all branches.
+    """Results of the forward pass of all branches.
 
     Attributes:
-        steps: Transitions and noise of each step, of the branches that were active in it.
+        steps: Transitions and noise of each step, for the branches that were active in it.
         branches: Indices of the branches that were active in each step.
         rewards: Rewards of each step, in the engine's precision.
-        perturbations: Zeros added to the actions of each step, whose gradients are D.
+        perturbations: Zeros added to the actions of each step; their gradients are D.
         failed: If true, a step of the branch failed.
         active: Indices of the branches that reached the horizon.
-        final_value: Critic's value at the horizon, of the active branches.
+        final_value: Critic's value of each active branch at the horizon.
         objective: Sum of all rewards and final values.
     """
 
@@ -85,8 +87,8 @@ def engine_rollouts(
         env: Environment whose engine is differentiated.
         start: Initial state of each branch.
         elapsed_steps: Environment steps of the episode before each initial state.
-        horizon: Environment steps of a rollout, fewer at terminal states.
-        max_action_grad: Largest norm of a D, to which longer ones are scaled down; None for no limit.
+        horizon: Environment steps of a rollout, which ends early at a terminal state.
+        max_action_grad: Largest norm of D; larger gradients are scaled down to it. None for no limit.
     """
     with torch.enable_grad():
         trace = _simulate(agent, env, start, elapsed_steps, horizon)
@@ -105,7 +107,7 @@ def engine_rollouts(
 
 
 def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor, horizon: int) -> _Trace:
-    """Simulate all branches up to the horizon, with gradients to the actions of each step."""
+    """Simulate all branches up to the horizon, with gradients with respect to the actions of each step."""
     discount, actor, limit = agent.settings.discount, agent.actor.layers, torch.tensor(env.action_limit)
     state, active = start, torch.arange(len(elapsed_steps))
     steps, branches, rewards, perturbations = [], [], [], []
@@ -139,7 +141,7 @@ def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor,
 
 
 def _returns(trace: _Trace, start: State, discount: float) -> list[Float[Tensor, " active"]]:
-    """Return the discounted return of each step: its reward and what follows it, the critic's value at the end."""
+    """Return the discounted return from each step on, with the critic's value at the horizon."""
     following = start.q.new_zeros(len(trace.failed))
     following[trace.active] = trace.final_value.detach().to(following)
     returns = []

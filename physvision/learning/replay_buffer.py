@@ -28,7 +28,7 @@ class ReplayBuffer:
         Args:
             capacity: Largest number of rows.
             widths: Length of each field; 0 for scalars.
-            dtypes: Types of the fields that are not in single precision.
+            dtypes: Data types of the fields that are not in single precision.
         """
         self.capacity, self.widths, self.size, self._next = capacity, widths, 0, 0
         dtypes = dtypes or {}
@@ -64,7 +64,7 @@ class ReplayBuffer:
             rows[indices] = batch[name].to(rows.dtype)
 
     def contents(self) -> Batch:
-        """Return all rows, which are in no order once the buffer is full."""
+        """Return all rows; they are not in order of insertion once the buffer is full."""
         return {name: rows[: self.size] for name, rows in self._rows.items()}
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Soft actor–critic (Haarnoja et al., 2018): off-policy learning from transitions, whichever policy collected them.
+"""Soft actor–critic (Haarnoja et al., 2018): off-policy learning from transitions collected by any policy.
 
 With twin critics Q_i, target critics Q̄_i and the entropy coefficient α, which holds the entropy at a target H:
 
@@ -6,7 +6,7 @@ With twin critics Q_i, target critics Q̄_i and the entropy coefficient α, whic
     actor     α log π(a | s) − min_i Q_i(s, a)
     α         −log α · (log π(a | s) + H)
 
-An update reads nothing back from the device: α is a tensor, and losses are computed only when metrics are asked for.
+An update copies nothing from the device to the host: α is a tensor, and losses are computed only by `metrics`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from physvision.learning.replay_buffer import Batch
 
 
 class ActionEvaluation(NamedTuple):
-    """Actions of the policy with their values and the gradients of these.
+    """Actions of the policy, their values and the gradients of the values.
 
     Attributes:
         obs: Observations at which the policy acted.
@@ -48,8 +48,8 @@ class SacSettings:
     Attributes:
         hidden_sizes: Hidden layer sizes of all networks; larger ones represent more and cost more.
         learning_rate: Learning rate of Adam for all networks; a higher one learns faster and less stably.
-        target_tau: Fraction by which target critics follow the critics in each update; a higher one carries rewards
-            back in time sooner and makes targets noisier.
+        target_tau: Fraction by which target critics move toward the critics in each update; a higher one propagates
+            rewards back in time faster and makes targets noisier.
         batch_size: Transitions in an update; more of them make gradients less noisy.
         discount: Discount factor γ; closer to 1 it looks further ahead.
         target_entropy: Target entropy H, in nats; higher explores more; None for the negative length of an action.
@@ -72,8 +72,8 @@ class Sac:
 
     Attributes:
         actor: Stochastic policy.
-        critics: Twin critics side by side, from observation and action to a value.
-        target_critics: Slowly following copies of the critics.
+        critics: Twin critics, from observation and action to a value, evaluated together.
+        target_critics: Copies of the critics that follow them slowly.
         log_alpha: Logarithm of the entropy coefficient.
     """
 
@@ -97,19 +97,19 @@ class Sac:
         self._actor_gradient = self._actor_parameters.grad
         parameters = [self._actor_parameters, flatten_parameters([*self.critics.parameters()])]
         self.optimizer = torch.optim.Adam(parameters, settings.learning_rate, fused=True)
-        # The C library keeps what was freed in a piece of this size, and need not ask for memory in each update.
+        # Once a block of this size was freed, the C library retains freed memory, so that updates need not request it.
         torch.empty(2**24, dtype=torch.uint8)
         self._td_error: Tensor | None = None
         self._actor_result: tuple[Tensor, Tensor] | None = None  # log-probabilities and values of the last update
 
     @torch.no_grad()
     def update(self, batch: Batch, evaluation: ActionEvaluation | None = None, update_actor: bool = True) -> None:
-        """Take one step of Adam for actor, critics and α, with all gradients at the same weights.
+        """Take one Adam step for actor, critics and α; all gradients are evaluated at the weights before the step.
 
         Args:
             batch: Transitions: `obs`, `action`, `reward`, `next_obs`, and `terminated`, 1 at terminal states.
-            evaluation: Actions whose values the actor learns from; if None, it acts at the batch's observations and
-                the lower critic evaluates its actions.
+            evaluation: Actions with the values from which the actor learns; if None, the actor acts at the batch's
+                observations and the critic with the lower value evaluates its actions.
             update_actor: If true, actor and α are updated too; otherwise only the critics.
         """
         next_actions, actor_pass = self._act(batch, evaluation, update_actor)
@@ -122,7 +122,7 @@ class Sac:
         td_error = value - target[:, None]
         self.critics.backward_parameters(cache, td_error / len(target))
         self._td_error = td_error
-        # Adam leaves parameters without a gradient as they are.
+        # Adam leaves parameters without a gradient unchanged.
         self._actor_parameters.grad = None if actor_pass is None else self._actor_gradient
         if actor_pass is not None:
             sample, cache = actor_pass
@@ -142,7 +142,7 @@ class Sac:
     def _act(
         self, batch: Batch, evaluation: ActionEvaluation | None, update_actor: bool
     ) -> tuple[TanhNormalSample, tuple[TanhNormalSample, ForwardCache] | None]:
-        """Return next actions, and the actions that the actor learns from with the cache of its backward pass."""
+        """Return next actions, and the actions from which the actor learns with the cache of its forward pass."""
         count = len(batch["next_obs"])
         actor_obs = [] if not update_actor else [batch["obs"] if evaluation is None else evaluation.obs]
         output, cache = self.actor.layers.forward_cached(torch.cat([batch["next_obs"], *actor_obs]))
@@ -171,7 +171,7 @@ class Sac:
         return critics | {"actor_loss": actor_loss, "entropy": -log_prob.mean()}
 
     def q_values(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
-        """Return the values of both critics; if frozen, with gradients to observation and action alone."""
+        """Return the values of both critics; if frozen, gradients only reach observation and action."""
         return self.critics(torch.cat([obs, action], 1), frozen).squeeze(2)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,14 +1,14 @@
-"""Sample enhancement: augmented transitions beside true ones, by the engine's Jacobians (Qiao et al., ICML 2021).
+"""Sample enhancement: augmented transitions from the engine's Jacobians (Qiao et al., ICML 2021).
 
-A true step from (q, v) under an action a to (q', v') also describes steps nearby, to first order. With ν a change of
+A real step from (q, v) under an action a to (q', v') also describes nearby steps, to first order. With ν a change of
 the initial velocities and δ one of the action, they end at
 
     (q' ⊕ (∂q'/∂v ν + ∂q'/∂a δ), v' + ∂v'/∂v ν + ∂v'/∂a δ),
 
-⊕ as of `Engine.integrate`; observation and reward follow from both states and a + δ by the environment's functions. A
-reward to first order would underestimate the cost of every action by its curvature, which over a hundred steps is more
-than what actions gain. Initial positions stay: beside a joint at its stop or a foot on the ground, half of the
-positions nearby are penetrating, where no step starts.
+with ⊕ the operation of `Engine.integrate`. The environment's functions compute observation and reward from both states
+and a + δ. A reward to first order would underestimate the cost of every action by its second-order term, which over a
+hundred steps exceeds the gain from the actions. Initial positions are not changed: near a joint at its stop or a foot
+on the ground, half of the nearby positions are penetrating, and no step can start there.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class SampleEnhancementSettings:
     """Settings of augmented transitions.
 
     Attributes:
-        count: Augmented transitions for each true one; 0 turns sample enhancement off. The paper has 9.
+        count: Augmented transitions for each real one; 0 turns sample enhancement off. The paper uses 9.
         action_range: Largest change of an action, in units of its limit; larger ones add more information and error.
         velocity_range: Largest change of an initial velocity, in standard deviations of the replay buffer; larger ones
             add more information and error. Tuned on the ant, as `action_range` was.
         drop_contact_changes: If true, steps in which a contact or a joint stop opens or closes are not augmented.
-        max_jacobian_norm: Largest norm of a Jacobian's row, in standard deviations, to which longer ones are scaled
-            down; a larger one trusts stiffer steps.
+        max_jacobian_norm: Largest norm of a Jacobian's row, in standard deviations; larger rows are scaled down to it.
+            A larger limit admits stiffer steps.
         jacobian_batch: Steps that are differentiated in one launch; more of them take more memory.
     """
 
@@ -54,8 +54,8 @@ class JacobianStats(NamedTuple):
     """Counts of transitions whose Jacobians were computed.
 
     Attributes:
-        failed: Number without a Jacobian.
-        dropped: Number left out because a contact changes in them.
+        failed: Number of transitions whose Jacobian is not valid.
+        dropped: Number of transitions left out because a contact changes in them.
         engine_steps: Environment steps that the engine simulated for them.
     """
 
@@ -70,7 +70,7 @@ class SampleEnhancement:
     Attributes:
         env: Environment whose engine is differentiated.
         settings: Settings of augmented transitions.
-        jacobians: Final state, Jacobian and its status of each transition, at the replay buffer's index.
+        jacobians: Final state, Jacobian and status of each transition, at its index in the replay buffer.
         velocity_std: Standard deviation of each velocity in the replay buffer.
     """
 
@@ -90,12 +90,12 @@ class SampleEnhancement:
         self.jacobians = ReplayBuffer(capacity, self._widths, dtypes)
 
     def add(self, count: int) -> None:
-        """Append as many transitions as were added to the replay buffer, without Jacobians for now."""
+        """Append a number of transitions, newly added to the replay buffer, with pending Jacobians."""
         rows = {name: torch.zeros(count, width) for name, width in self._widths.items() if width}
         self.jacobians.add(rows | {"status": torch.full((count,), PENDING)})
 
     def compute_jacobians(self, replay_buffer: ReplayBuffer) -> JacobianStats:
-        """Differentiate the transitions that are new."""
+        """Compute the Jacobians of all transitions that are pending."""
         failed, dropped, steps = 0, 0, 0
         self.velocity_std = replay_buffer.contents()["v"].std(0).clamp_min(1e-6)
         pending = torch.nonzero(self.jacobians.contents()["status"] == PENDING)[:, 0]
@@ -113,7 +113,7 @@ class SampleEnhancement:
         return JacobianStats(failed, dropped, steps)
 
     def _limited(self, jacobian: Float[Tensor, "rows outputs inputs"]) -> Float[Tensor, "rows outputs inputs"]:
-        """Scale rows down to the largest norm, positions in units of what a deviation of velocity moves in a step."""
+        """Scale rows down to the largest norm; the unit of positions is `velocity_std` times the duration of a step."""
         period = self.env.frame_skip * self.env.engine.dt
         output_units = torch.cat([period * self.velocity_std, self.velocity_std])
         input_units = torch.cat([self.velocity_std, torch.ones(len(self.env.action_limit))])
@@ -122,12 +122,12 @@ class SampleEnhancement:
         return jacobian * (limit / norm.clamp_min(limit))
 
     def augment(self, rows: Batch, indices: Tensor, generator: torch.Generator) -> Batch:
-        """Replace transitions by augmented ones, all but one in `count` + 1; those without a Jacobian stay.
+        """Replace all but one in `count` + 1 transitions by augmented ones; those without a Jacobian stay.
 
         Args:
             rows: Transitions of the replay buffer.
             indices: Their indices in the replay buffer.
-            generator: Random generator of the choice and of the changes.
+            generator: Random generator of the choice of transitions and of their changes.
         """
         stored, count = self.jacobians.gather(indices), len(indices)
         stay = torch.rand(count, generator=generator) < 1 / (self.settings.count + 1)
@@ -155,10 +155,10 @@ class SampleEnhancement:
 def step_jacobians(
     env: Environment, rows: Batch
 ) -> tuple[State, Float[Tensor, "rows outputs inputs"], Bool[Tensor, " rows"]]:
-    """Return final states of transitions, the Jacobians ∂(q', v')/∂(v, a), and true where these are valid.
+    """Return final states of transitions, the Jacobians ∂(q', v')/∂(v, a), and a mask of the valid ones.
 
-    Derivatives of q' are those of its displacement. Each step is simulated once for each output, all in one launch
-    forward and one backward.
+    Derivatives of q' are those of its displacement, see `Engine.difference`. Each step is simulated once for each
+    output, all of them in one forward and one backward launch.
     """
     engine, count = env.engine, len(rows["v"])
     outputs = 2 * engine.nv
@@ -192,15 +192,15 @@ def augmented_transitions(
     dv: Float[Tensor, "rows velocities"],
     da: Float[Tensor, "rows actions"],
 ) -> Batch:
-    """Return the fields in which an augmented transition differs from a true one, to first order.
+    """Return the fields in which an augmented transition differs from a real one, to first order.
 
     Args:
         env: Environment of the transitions.
-        rows: True transitions.
+        rows: Real transitions.
         end: Their final states.
-        jacobian: Their Jacobians, as of `step_jacobians`.
+        jacobian: Their Jacobians, as returned by `step_jacobians`.
         dv: Changes of the initial velocities, in m/s or rad/s.
-        da: Changes of the actions, which stay within [−1, 1].
+        da: Changes of the actions, as fractions of the action limits; actions are clipped to [−1, 1].
     """
     action = (rows["action"] + da).clamp(-1, 1)
     start = State(rows["q"], rows["v"] + dv)

@@ -5,11 +5,11 @@ All worlds are simulated for a window of h steps with gradients; a critic V esti
     actor     −(Σ_t γ^t r_t + γ^h V(s_h)) / h        mean over worlds
     critic    (V(s_t) − R_t)²,   R_t = r_t + γ ((1 − λ) V̄(s_{t+1}) + λ R_{t+1}),   V̄ the target critic
 
-With a window as long as the episode of a time-aware environment the critic is not evaluated: that is backpropagation
-through the whole rollout.
+With a window as long as the episode of a time-aware environment, the critic is not evaluated, and the method is
+backpropagation through the whole rollout.
 
 Adaptive horizon (after AHAC, Georgiev et al., ICML 2024): a step whose acceleration exceeds a limit, as in a stiff
-contact, ends a world's window as far as gradients go; the critic estimates the rest, and the next window starts there.
+contact, cuts a world's gradient; the critic estimates the return beyond, and gradients of later steps end there.
 The length h grows where the mean acceleration is below the limit, and shrinks where it is above.
 """
 
@@ -31,18 +31,18 @@ from physvision.learning.env_task import EnvironmentTask
 from physvision.learning.learner import Learner
 from physvision.learning.networks import EnsembleMlp, polyak_update
 
-ADAM_BETAS = (0.7, 0.95)  # those of the SHAC authors' program
-MIN_LR_FRACTION = 0.01  # of the initial learning rate, at the end of its decay
+ADAM_BETAS = (0.7, 0.95)  # those of the SHAC authors' code
+MIN_LR_FRACTION = 0.01  # fraction of the initial learning rate at the end of the decay
 
 
 @dataclass(frozen=True)
 class ShacSettings:
-    """Settings of SHAC. Defaults are those of the authors' program, with sizes for small environments.
+    """Settings of SHAC. Defaults are those of the authors' code, with sizes for small environments.
 
     Attributes:
         num_envs: Worlds that are simulated together; more of them make gradients less noisy.
-        horizon: Environment steps of a window, initially if it adapts; longer ones rely less on the critic and have
-            noisier gradients.
+        horizon: Environment steps of a window, initial ones if the horizon adapts; longer windows rely less on the
+            critic and have noisier gradients.
         hidden_sizes: Hidden layer sizes of the actor.
         critic_hidden_sizes: Hidden layer sizes of the critic.
         actor_lr: Initial learning rate of Adam for the actor; a higher one learns faster and less stably.
@@ -50,25 +50,26 @@ class ShacSettings:
         lr_decay_steps: Environment steps over which learning rates fall to a hundredth; 0 for constant rates.
         discount: Discount factor γ; closer to 1 it looks further ahead.
         td_lambda: Weight λ of long returns in the critic's targets; higher has less bias and more variance.
-        gradient_decay: Fraction of a world's gradient that passes each step on its way back, in place of which the
-            critic is evaluated after the step; lower is smoother and more biased.
+        gradient_decay: Fraction of a world's gradient that is propagated back through each step; the critic's gradient
+            after the step replaces the rest. Lower is smoother and more biased.
         target_tau: Fraction by which the target critic follows the critic after each window; higher is faster and less
             stable.
         critic_epochs: Epochs of critic updates over a window.
         num_minibatches: Minibatches of an epoch.
-        max_grad_norm: Largest norm of the actor's gradient, to which longer ones are scaled down.
+        max_grad_norm: Largest norm of the actor's gradient; larger gradients are scaled down to it.
         init_log_std: Initial logarithm of the standard deviation of actions; higher explores more.
         max_acceleration: Acceleration over a step, m/s² and rad/s² in one norm, above which a window's gradient is cut;
             None for no limit and a constant horizon.
         horizon_range: Shortest and longest window, in environment steps.
-        horizon_lr: Steps by which the window grows at accelerations far below the limit.
+        horizon_lr: Steps by which the horizon grows after each window whose acceleration is far below the limit.
         max_state_grad_norm: Largest norm of the derivative of a world's return with respect to its state between two
-            steps; None for no limit. Near contacts those of a few worlds are a hundred times all others'.
+            steps; None for no limit. Near contacts, those of a few worlds are a hundred times larger than all
+            others.
         normalize_obs: If true, observations are normalized by their running mean and standard deviation.
         layer_norm: If true, hidden layers are normalized.
         state_independent_std: If true, the standard deviation of actions does not depend on the observation.
-        domain_randomization: If true, each world has properties of its own, drawn around the engine's; evaluations have
-            the engine's.
+        domain_randomization: If true, each world has its own properties, drawn around the engine's; evaluations use the
+            engine's.
         reset_noise: Standard deviation of the noise on velocities at the start of each window, in m/s or rad/s.
     """
 
@@ -100,7 +101,7 @@ class ShacSettings:
 
 @dataclass(frozen=True)
 class Window:
-    """Experience of all worlds over a window.
+    """Transitions of all worlds over a window.
 
     Attributes:
         obs: Observations at the start of each step, without gradients.
@@ -108,7 +109,7 @@ class Window:
         reward: Reward of each step.
         terminated: If true, the step ends in a terminal state.
         truncated: If true, the step reaches the time limit of an episode that is not terminated.
-        gradient_cut: If true, no gradient passes the step.
+        gradient_cut: If true, no gradient is propagated back through the step.
         active: If true, the episode had not ended before the step.
         valid: If true, the world did not fail.
     """
@@ -131,12 +132,12 @@ class Shac(Learner):
     """Short-horizon actor–critic: an actor that learns through the engine, and its critic.
 
     Use it where the engine is differentiable and many worlds are cheap; it assumes rewards that are smooth in state and
-    action. Method: see the module.
+    action. The module's docstring describes the method.
 
     Attributes:
         critic: Value network on observations.
-        target_critic: Slowly following copy of the critic.
-        horizon: Current length of a window, not rounded.
+        target_critic: Copy of the critic that follows it slowly.
+        horizon: Current length of a window before rounding, in environment steps.
         nonfinite_gradients: Number of steps whose gradient was not finite and was set to zero.
     """
 
@@ -144,7 +145,7 @@ class Shac(Learner):
         """Reset the worlds and initialize the networks.
 
         Args:
-            env: Environment to learn.
+            env: Environment to train on.
             settings: Settings of SHAC.
             seed: Seed of all random numbers.
         """
@@ -180,7 +181,7 @@ class Shac(Learner):
         task = EnvironmentTask(self.env, round(self.horizon), self.generator, settings.max_acceleration, self.dtype)
         monitor, start = GradientMonitor(), self._noisy_state()
         steps = self.worlds.elapsed_steps[:, None] + torch.arange(task.episode_steps)
-        # The backward pass is that of the mean over worlds and steps.
+        # The backward pass differentiates the mean over worlds and steps, so the limit is divided by their number.
         limit = None if settings.max_state_grad_norm is None else settings.max_state_grad_norm / steps.numel()
         rollout = rollout_policy(
             task,
@@ -210,13 +211,13 @@ class Shac(Learner):
         }
 
     def _noisy_state(self) -> State:
-        """Return the worlds' states with noise on velocities."""
+        """Return the current states of the worlds with noise added to the velocities."""
         state, std = self.worlds.state, self.settings.reset_noise
         noise = torch.randn(state.v.shape, generator=self.generator, dtype=state.v.dtype) if std else 0.0
         return State(state.q, state.v + std * noise)
 
     def _window(self, rollout: PolicyRollout, steps: Tensor) -> Window:
-        """Return observations, rewards and ends of episodes of a rollout."""
+        """Return the observations, rewards and episode ends of a rollout."""
         assert rollout.starts is not None
         assert rollout.failed is not None
         env, before, after = self.env, rollout.starts.flatten(), rollout.trajectory[1:].flatten()
@@ -232,10 +233,11 @@ class Shac(Learner):
         return Window(obs, next_obs, reward, terminated, truncated, gradient_cut, active, valid)
 
     def _returns(self, window: Window) -> Float[Tensor, " batch"]:
-        """Return what each world earns: the stretches between cuts, each with the value of its last state.
+        """Return the return of each world: rewards of each segment between cuts, and the value of its last state.
 
-        Only its gradient matters where gradients decay between steps: with g_t that by the state after step t, and d
-        the fraction that passes, g_t = ∂r_{t+1}/∂s_t + γ ∂s_{t+1}/∂s_t ((1 − d) ∂V/∂s_{t+1} + d g_{t+1}).
+        If gradients decay between steps, only the gradient of the result is meaningful. With g_t the gradient with
+        respect to the state after step t, and d the decay,
+        g_t = ∂r_{t+1}/∂s_t + γ ∂s_{t+1}/∂s_t ((1 − d) ∂V/∂s_{t+1} + d g_{t+1}).
         """
         value = self._value(self.critic, window.next_obs, frozen=True)
         count = window.reward.shape[1]
@@ -291,7 +293,7 @@ class Shac(Learner):
                 total, count = total + loss.detach(), count + 1
         polyak_update(self.target_critic, self.critic, self.settings.target_tau)
         if self.actor.normalizer is not None and len(obs):
-            # Only now, because all networks have to see one normalization within a window.
+            # Updated last, because all networks have to use the same normalization within a window.
             self.actor.normalizer.update(obs)
         return float(total) / max(1, count)
 
@@ -308,7 +310,7 @@ class Shac(Learner):
         self.worlds.reset((window.terminated | window.truncated).any(1) | failed)
 
     def _adapt_horizon(self, task: EnvironmentTask, rollout: PolicyRollout, max_acceleration: float) -> None:
-        """Lengthen or shorten later windows by the mean acceleration of this one."""
+        """Lengthen or shorten later windows according to the mean acceleration of this one."""
         path = rollout.trajectory
         acceleration = task.mean_acceleration(path[:-1].flatten(), path[1:].flatten()).mean()
         shortest, longest = self.settings.horizon_range
@@ -316,7 +318,7 @@ class Shac(Learner):
         self.horizon = min(max(horizon, shortest), longest)
 
     def _decay_learning_rates(self) -> None:
-        """Set the learning rates of the current environment step."""
+        """Set the learning rates for the current environment step."""
         settings = self.settings
         decay_steps = settings.lr_decay_steps
         fraction = max(MIN_LR_FRACTION, 1 - self.env_steps / decay_steps) if decay_steps else 1.0
@@ -335,7 +337,7 @@ class Shac(Learner):
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return also the horizon."""
+        """Return the base class's state, the horizon and the number of nonfinite gradients."""
         return super().state_dict() | {"horizon": self.horizon, "nonfinite_gradients": self.nonfinite_gradients}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ CHECKPOINT, BEST, PROGRESS = "last.ckpt", "best.ckpt", "progress.jsonl"
 
 @dataclass(frozen=True)
 class TrainingSchedule:
-    """When a run evaluates, saves and ends. Defaults suit the small environments.
+    """Schedule of the evaluations, checkpoints and end of a run. Defaults suit the small environments.
 
     Attributes:
         total_steps: Environment steps of the run, summed over all worlds; more steps train longer.
@@ -28,7 +28,7 @@ class TrainingSchedule:
         eval_episodes: Episodes of an evaluation; more of them average out the initial states.
         checkpoint_every: Environment steps between checkpoints; a larger number loses more at an interruption.
         target_reward: Mean reward of an evaluation that ends the run early; None for no early end.
-        target_patience: Evaluations in a row that have to reach the target; more of them rule out a lucky one.
+        target_patience: Consecutive evaluations that have to reach the target; more of them rule out a chance success.
         max_cpu_seconds: Processor time, in s, after which the run ends with the next evaluation; None for no limit.
     """
 
@@ -41,7 +41,7 @@ class TrainingSchedule:
     max_cpu_seconds: float | None = None
 
     def is_finished(self, evaluations: list[dict[str, Any]]) -> bool:
-        """Return true if a run ends with the last of these evaluations; a longer schedule resumes from it."""
+        """Return true if a run ends after the last of these evaluations; a longer schedule can resume there."""
         last = evaluations[-1]
         timeout = self.max_cpu_seconds is not None and last["seconds"] >= self.max_cpu_seconds
         rewards = [line["reward"] for line in evaluations[-self.target_patience :]]
@@ -59,13 +59,13 @@ def train(
     """Train a learner to the end of the schedule, from the last checkpoint in the folder if there is one.
 
     Args:
-        learner: Newly made learner.
-        schedule: When to evaluate, save and end.
+        learner: Learner that has not been trained yet.
+        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
         folder: Folder of checkpoints, progress.jsonl and TensorBoard's files.
         run_config: Configuration of the run with its seed; a checkpoint of another configuration is rejected.
 
     Returns:
-        One line of metrics for each evaluation.
+        Metrics of each evaluation, in order.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines, spent = _resume(learner, folder, run_config)
@@ -101,7 +101,7 @@ def _crosses(before: int, after: int, interval: int) -> bool:
 def _evaluation(
     learner: Learner, schedule: TrainingSchedule, seconds: float, previous: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Evaluate the policy and return a line of metrics."""
+    """Evaluate the policy and return its metrics."""
     rewards = evaluate(learner.env, learner.actor, schedule.eval_episodes, seed=schedule.eval_episodes)
     reward = float(rewards.mean()) if len(rewards) else float("-inf")
     line = {"steps": learner.env_steps, "reward": reward, "seconds": seconds}
@@ -109,7 +109,7 @@ def _evaluation(
 
 
 def _resume(learner: Learner, folder: Path, run_config: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
-    """Restore a checkpoint, if there is one, and return its lines of metrics and its processor time in s."""
+    """Restore a checkpoint, if there is one, and return its evaluations and its processor time in s."""
     path = folder / CHECKPOINT
     if not path.exists():
         return [], 0.0

@@ -2,7 +2,8 @@
 
 Each network maps normalized observations and actions to means μ and log-variances s of the change of the observation
 and of the reward, in units of their standard deviations. Its loss is Σ ((y − μ)² e^−s + s), with s softly clamped to
-learned bounds. Networks see minibatches in orders of their own; those that predict held-out rows best are used.
+learned bounds. Each network sees the minibatches in its own order; the networks that predict held-out rows best
+are used.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from physvision.learning.replay_buffer import Batch
 
 @dataclass(frozen=True)
 class WorldModelSettings:
-    """Settings of the ensemble and of its fit. Defaults are those of MBPO, but for patience and the limit of updates.
+    """Settings of the ensemble and of its fit. Defaults are those of MBPO, except for `patience` and `max_updates`.
 
     Attributes:
         ensemble_size: Number of networks; more of them cover more hypotheses.
-        num_elites: Number of the best networks that predict; fewer are more accurate, more are more diverse.
+        num_elites: Number of best networks that are used to predict; fewer are more accurate, more are more diverse.
         hidden_sizes: Hidden layer sizes; larger ones represent more and cost more.
         learning_rate: Learning rate of Adam; a higher one fits faster and less stably.
         batch_size: Rows of an update, for each network.
         holdout_fraction: Fraction of rows held out for validation; more of them rank networks better.
-        patience: Updates without a gain of 1 % before a fit ends; more of them fit longer. It counts updates and not
-            epochs, which are a dozen updates of a small buffer and at first make all networks worse.
+        patience: Updates without an improvement by 1 % after which a fit ends; more of them fit longer. It counts
+            updates and not epochs, because an epoch of a small buffer has only a dozen updates, and the first epochs
+            make all networks worse.
         max_updates: Largest number of updates of a fit; more of them fit longer.
         bf16: If true, products between hidden layers are computed in bfloat16.
     """
@@ -85,12 +87,12 @@ class WorldModel(nn.Module):
         return self._distribution(self.layers((inputs - self.input_mean) / self.input_std))
 
     def fit(self, rows: Batch, augment: Callable[[], Batch] | None = None) -> dict[str, float]:
-        """Fit the ensemble until predictions of held-out rows no longer improve; each network ends at its best.
+        """Fit the ensemble until predictions of held-out rows no longer improve; each network keeps its best weights.
 
         Args:
             rows: Transitions: `obs`, `action`, `reward`, `next_obs`.
-            augment: Function that replaces the rows in each epoch, one for one, for example by augmented ones; held-out
-                rows are never learned.
+            augment: Function that returns replacements of all rows, in their order, for each epoch, for example
+                augmented ones; held-out rows are never used for training.
 
         Returns:
             Mean squared error over held-out rows, in variances of the targets, and the number of updates.
@@ -98,7 +100,7 @@ class WorldModel(nn.Module):
         inputs, targets = _inputs_and_targets(rows)
         self._normalize(inputs, targets)
         self.obs_min, self.obs_max = rows["obs"].amin(0), rows["obs"].amax(0)
-        # The same rows in every fit: others would have been learned by an earlier one.
+        # The same rows are held out in every fit, because an earlier fit has been trained on all others.
         held_out = torch.arange(len(inputs)) % round(1 / self.settings.holdout_fraction) == 0
         training_rows = torch.nonzero(~held_out)[:, 0]
         validation = inputs[held_out], self._normalized(targets[held_out])
@@ -153,7 +155,7 @@ class WorldModel(nn.Module):
 
     @torch.no_grad()
     def predict(self, obs: Tensor, action: Tensor) -> tuple[Float[Tensor, "batch obs"], Float[Tensor, " batch"]]:
-        """Sample next observations and rewards, each row by the distribution of a random elite."""
+        """Sample next observations and rewards, each row from the distribution of a random elite."""
         inputs = torch.cat([obs, action], 1)
         # Each elite takes an equal share of the rows, in random order.
         order = torch.randperm(len(obs), generator=self._generator)
@@ -165,7 +167,7 @@ class WorldModel(nn.Module):
         return obs + changes[:, :-1], changes[:, -1]
 
     def in_training_range(self, obs: Float[Tensor, "batch obs"]) -> Bool[Tensor, " batch"]:
-        """Return true for observations no farther from the range of the training rows than that range is wide."""
+        """Return true for observations within the range of the training rows, extended by its width on both sides."""
         width = self.obs_max - self.obs_min
         return ((obs >= self.obs_min - width) & (obs <= self.obs_max + width)).all(1)
 
@@ -187,6 +189,6 @@ class WorldModel(nn.Module):
 
 
 def _inputs_and_targets(rows: Batch) -> tuple[Tensor, Tensor]:
-    """Return the networks' inputs and targets of transitions."""
+    """Return the inputs and targets of the networks for a batch of transitions."""
     inputs = torch.cat([rows["obs"], rows["action"]], 1)
     return inputs, torch.cat([rows["next_obs"] - rows["obs"], rows["reward"][:, None]], 1)
