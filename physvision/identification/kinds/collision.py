@@ -54,7 +54,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         MotionModel(
             "collision", engine, unknowns, setup, _observe, parameters, {"mass_ratio": "", "restitution": ""},
             int(indices[first]), int(indices[end - 1]) + 1,
-            # Sliding or sticking where they touch: the one has no gradient that leads to the other.
+            # The contact slides or sticks, and no gradient leads from one mode to the other: start from both.
             starts={
                 "restitution": torch.tensor([restitution, restitution, 0.5, 0.9], dtype=torch.float64),
                 "friction": torch.tensor([0.003, 0.2, 0.003, 0.003], dtype=torch.float64),
@@ -100,7 +100,9 @@ def _setup(values: Values, friction: _TableFriction) -> Setup:
 
 @dataclass(frozen=True)
 class _TableFriction:
-    """Friction of the table as a given force against each body's motion, until it rests, before and after the impact.
+    """Friction of the table as a prescribed force that opposes each body's motion.
+
+    It acts before and after the impact, until the body comes to rest.
 
     Attributes:
         dt: Step of the engine, s.
@@ -115,12 +117,12 @@ class _TableFriction:
     settings: CollisionSettings
 
     def forces(self, values: Values) -> Float[Tensor, "worlds steps 6"]:
-        """Return forces and torques in each step."""
+        """Return the forces and torques on both bodies in each step."""
         deceleration, before = values["deceleration"], values["velocities"].unflatten(1, (2, 2))
         impact_time, after = self._impact(values)
         start_times = self.dt * torch.arange(self.steps, dtype=before.dtype)
-        # During the step of the impact the force is that before it, and the next step makes up for that: so the bodies
-        # collide with the right velocities, and have the right ones again one step after the impact.
+        # The step that contains the impact keeps the force from before it, and the next step compensates for that: the
+        # bodies collide with the correct velocities, and have the correct ones again one step after the impact.
         late = (start_times - impact_time[:, None]) / self.dt
         before_weight = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
         direction_before = self._directions(before, deceleration, start_times.expand(len(impact_time), -1))
@@ -131,12 +133,12 @@ class _TableFriction:
         return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
 
     def _impact(self, values: Values) -> tuple[Float[Tensor, " worlds"], Float[Tensor, "worlds bodies 2"]]:
-        """Return the time of impact, and the velocities after it.
+        """Return the time of impact and the velocities of both bodies after it.
 
         Newton's method on the distance between the centers gives the time. Along the normal the separation speed is
-        the approach speed times the restitution. Across it the impulse is at most μ times the normal one, by Coulomb's
-        law, and at most the one that makes the rims of two discs, of inertia m r²/2, stick to each other: a third of
-        what would stop them if they could not turn.
+        the approach speed times the restitution. The tangential impulse is at most μ times the normal one (Coulomb's
+        law), and at most the one that makes the rims of two discs, of inertia m r²/2, stick to each other: a third of
+        the impulse that would stop the sliding if the discs could not rotate.
         """
         ratio, limit = values["mass_ratio"], self.settings.max_shift
         time = torch.full_like(ratio, self.impact_time)
@@ -155,7 +157,7 @@ class _TableFriction:
         return time, velocities + torch.stack([-impulse, impulse / ratio[:, None]], 1)
 
     def _directions(self, velocity: Tensor, deceleration: Tensor, elapsed: Tensor) -> Tensor:
-        """Return unit vectors along the motion in each step, shorter in the step in which it ends, zero afterwards."""
+        """Return the unit direction of motion in each step, scaled down in the step in which it ends, then zero."""
         speed = (velocity.square().sum(2) + 1e-9).sqrt()
         duration = speed / deceleration.clamp(min=1e-6)[:, None]
         fraction = ((duration[:, None] - elapsed[..., None]) / self.dt).clamp(0, 1)

@@ -37,9 +37,9 @@ class _FeaturePair(NamedTuple):
     Attributes:
         kind: Kind of the pair, numbered as in `kernels/collision/closest_points.py`.
         first: Row of the first shape in the engine's geometry.
-        second: Row of the second shape.
-        feature: Feature of the first shape, in units of its sizes.
-        shape_pair: Pair of shapes that the features belong to.
+        second: Row of the second shape in the engine's geometry.
+        feature: Coordinates of the feature of the first shape, in units of the shape's sizes.
+        shape_pair: Pair of shapes to which the feature pair belongs.
         priority: Priority as in `ShapePair`, for the shapes in this order.
     """
 
@@ -56,8 +56,8 @@ class ContactPairs:
 
     Attributes:
         count: Number of pairs of features.
-        limited: Joints with limits, (limits,).
-        shapes: Number of shapes that take part.
+        limited: Indices of the joints with limits, (limits,).
+        shapes: Number of shapes that occur in pairs or loop constraints.
         rows: Row of each of these shapes in the engine's geometry, (shapes,).
         first: Row of each pair's first shape in the engine's geometry, (count,).
         second: Row of each pair's second shape in the engine's geometry, (count,).
@@ -111,7 +111,7 @@ class ContactPairs:
         options = {"convex_pairs": convex, "pyramidal": contact.is_pyramid, "midway": compliant}
         self.kernel_options = [name for name, used in options.items() if used]
         self._mixing = mixing
-        # The row behind the last body is the world.
+        # The row after that of the last body stands for the world.
         bodies = [geometry[row].body for row in self.rows]
         self._body = np.array([tree.bodies if body is None else body for body in bodies], np.int64)
         self._pair_friction, self._pair_rotational_friction = _pair_friction(pairs), _pair_rotational_friction(pairs)
@@ -137,7 +137,7 @@ class ContactPairs:
         }
 
     def _counts(self, coupled: int, groups: int, rotational: int, loops: LoopConstraints) -> dict[str, int]:
-        """Sizes of the rows of the kernels' arrays."""
+        """Return the row sizes of the kernels' arrays."""
         return {
             "shapes": self.shapes,
             "pairs": self.count,
@@ -181,7 +181,7 @@ class ContactPairs:
         }
 
     def list_rows(self, geometry: Sequence[Placed]) -> dict[str, Tensor]:
-        """Rows of the shapes of each pair in the geometry, and of their bodies, -1 for the world."""
+        """Return the geometry rows of both shapes of each pair, and the rows of their bodies (-1 for the world)."""
         bodies = np.array([-1 if placed.body is None else placed.body for placed in geometry])
         rows = {"first": self.first, "second": self.second}
         rows |= {"first_body": bodies[self.first], "second_body": bodies[self.second]}
@@ -224,7 +224,7 @@ class ContactPairs:
         }
 
     def _mix(self, values: Tensor, pair_values: np.ndarray) -> Tensor:
-        """Coefficient of each pair: its own if it is a number, otherwise mixed from those of its shapes."""
+        """Return each pair's coefficient: its own unless that is NaN, otherwise mixed from those of its shapes."""
         first, second = values[..., self.first], values[..., self.second]
         mixed = (first + second) / 2 if self._mixing == "mean" else torch.maximum(first, second)
         fixed, priority = (torch.as_tensor(array, device=values.device) for array in (pair_values, self._priority))
@@ -233,7 +233,7 @@ class ContactPairs:
 
 
 def _position_dependent(tree: KinematicTree) -> tuple[list[int], list[int]]:
-    """Links of free bodies without children, and the roots of other trees in which something rotates."""
+    """Return the links of free bodies without children, and the roots of other trees with joints that rotate."""
     parents = set(tree.parent.tolist())
     free = [link for link in np.flatnonzero(tree.kind == JOINT_KINDS["free"].code).tolist() if link not in parents]
     rotating = set(tree.root[tree.kind != JOINT_KINDS["prismatic"].code].tolist())
@@ -243,7 +243,7 @@ def _position_dependent(tree: KinematicTree) -> tuple[list[int], list[int]]:
 def _feature_pairs(
     geometry: Sequence[Placed], shape_pairs: Sequence[ShapePair]
 ) -> tuple[list[_FeaturePair], list[int]]:
-    """All pairs of features, grouped by pairs of shapes, and the start of each group, with the end behind them."""
+    """Return all pairs of features, grouped by pair of shapes, and the start of each group, followed by the end."""
     pairs, groups = [], [0]
     for shape_pair in shape_pairs:
         for kind, swapped, feature in _feature_rows(geometry, shape_pair):
@@ -266,13 +266,13 @@ def _is_capsule_end(geometry: Sequence[Placed], pair: _FeaturePair) -> bool:
 
 
 def _pair_friction(pairs: Sequence[_FeaturePair]) -> np.ndarray:
-    """Friction that pairs have of their own, (pairs,); NaN where that of their shapes is mixed."""
+    """Return friction set for the pairs themselves, (pairs,); NaN where that of the shapes is mixed."""
     friction = [np.nan if pair.shape_pair.friction is None else pair.shape_pair.friction for pair in pairs]
     return np.where([pair.shape_pair.frictionless for pair in pairs], 0.0, np.array(friction, float))
 
 
 def _pair_rotational_friction(pairs: Sequence[_FeaturePair]) -> np.ndarray:
-    """Rotational friction that pairs have of their own, (pairs, 2); NaN where that of their shapes is mixed."""
+    """Return rotational friction set for the pairs themselves, (pairs, 2); NaN where that of the shapes is mixed."""
     mixed, zero = (np.nan, np.nan), (0.0, 0.0)
     shape_pairs = [pair.shape_pair for pair in pairs]
     friction = [(pair.rotational_friction or mixed) if pair.has_rotational_friction else zero for pair in shape_pairs]
@@ -292,13 +292,13 @@ def _pair_arrays(pairs: Sequence[_FeaturePair], groups: Sequence[int]) -> dict[s
 
 
 def _concatenate(first: Tensor, second: Tensor) -> Tensor:
-    """Concatenate rows, with the worlds of shared ones repeated where the others are per world."""
+    """Concatenate along the last axis, repeating values that all worlds share where the others differ by world."""
     worlds = torch.broadcast_shapes(first.shape[:-1], second.shape[:-1])
     return torch.cat([first.expand(*worlds, -1), second.expand(*worlds, -1)], -1)
 
 
 def _orthonormalize(axes: Tensor) -> Tensor:
-    """Rotation with the direction of the third axis, and that of the first as far as it is perpendicular."""
+    """Return the rotation with the given third axis, and with the part of the first that is perpendicular to it."""
     z = axes[..., 2] / axes[..., 2].norm(dim=-1, keepdim=True)
     x = axes[..., 0] - (axes[..., 0] * z).sum(-1, keepdim=True) * z
     x = x / x.norm(dim=-1, keepdim=True)

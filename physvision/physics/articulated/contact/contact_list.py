@@ -15,7 +15,7 @@ class ContactList:
 
     Attributes:
         present: If true, the entry is a contact; padding has -1 for rows and zero for other values.
-        first: Row of the first shape in the engine's geometry, to which the normal points.
+        first: Row of the first shape, toward which the normal points, in the engine's geometry.
         second: Row of the second shape in the engine's geometry.
         first_body: Row of the first shape's body in `poses`; -1 for the world.
         second_body: Row of the second shape's body in `poses`; -1 for the world.
@@ -23,7 +23,7 @@ class ContactList:
         point: Contact point in the world, m.
         normal: Unit normal from the second shape to the first, in the world.
         friction: Coefficient of friction of the pair.
-        impulse: Impulse on the first shape over a step from the state, in the world, N s.
+        impulse: Impulse on the first shape over a step that starts at the state, in the world, N s.
     """
 
     present: Bool[Tensor, "batch contacts"]

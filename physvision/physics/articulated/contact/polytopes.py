@@ -28,7 +28,7 @@ def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
     vertex_start, face_start = [0], [0]
     for shape in shapes:
         kind, points, faces = _convex_shape(shape)
-        # The kernels visit all vertices of a shape without edges, of which only hulls have many.
+        # The kernels visit all vertices of a shape without edges; only hulls have enough vertices to need edges.
         edges = _hull(shape.vertices).neighbors if isinstance(shape, Hull) else [[] for _ in points]
         neighbors += [[vertex + vertex_start[-1] for vertex in row] for row in edges]
         kinds.append(kind)
@@ -53,7 +53,7 @@ def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
 
 
 def _convex_shape(shape: Shape) -> tuple[int, np.ndarray, Loops]:
-    """Kind, vertices in units of sizes, and faces; a capsule's only face, and a cylinder's last, is its axis."""
+    """Return kind, vertices in units of the sizes, and faces; a capsule's only and a cylinder's last is its axis."""
     match shape:
         case Box():
             points = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
@@ -76,7 +76,7 @@ def _convex_shape(shape: Shape) -> tuple[int, np.ndarray, Loops]:
         case Ellipsoid():
             return _ELLIPSOID, np.zeros((1, 3)), []
         case _:
-            # Planes have kinds of pairs of their own.
+            # Pairs with planes have kinds of their own.
             return _POLYTOPE, np.zeros((1, 3)), []
 
 
@@ -108,8 +108,8 @@ class _Polytope(NamedTuple):
 def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
     """Convex hull of points by MuJoCo, with coplanar triangles merged to faces.
 
-    Edges are those of the triangles, of which a face may have several. So within a face too, every vertex that is not
-    the extreme one in a direction has an edge that leads uphill.
+    Edges are those of the triangles, of which a face may have several. Hence, also within a face, every vertex that is
+    not extreme in a given direction has an edge that leads farther in that direction.
     """
     points = np.array(vertices, float)
     specification = mujoco.MjSpec()
@@ -145,7 +145,7 @@ def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
 
 
 def _point_rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
-    """Row of the given point that each vertex of the model's mesh is; MuJoCo rotates and shifts meshes."""
+    """Return the index of the given point that each mesh vertex equals; MuJoCo rotates and translates meshes."""
     rotation = np.zeros(9)
     mujoco.mju_quat2Mat(rotation, model.mesh_quat[0])
     placed = model.mesh_vert @ rotation.reshape(3, 3).T + model.mesh_pos[0]

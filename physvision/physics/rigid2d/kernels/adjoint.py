@@ -1,11 +1,11 @@
 """Adjoint of a smooth step, by the implicit function theorem at the solution.
 
 Both stages and the impact have one form: x = x° + W Cᵀ λ with rows R x + ρ = 0 over the active rows. With
-F = R W Cᵀ (C sliding contacts' columns with their friction) and a cotangent x̄ (and λ̄ where λ is used by itself),
+F = R W Cᵀ (in C, columns of sliding contacts include friction) and a cotangent x̄ (and λ̄ where λ itself is used),
     Fᵀ κ = C W x̄ + λ̄,    z = x̄ − Rᵀ κ,
-    x̄° = z,    C̄_i = λ_i W z,    W̄ = z ∘ Cᵀ λ,    ρ̄ = −κ,    R̄_i = −κ_i x:
-one solve with the transposed factors. In the position stage x = q₁ comes from Newton's method, R = ∂φ/∂q at q₁ and
-ρ̄ = φ̄; its multipliers also enter v½ = … + W Cᵀ Λ₀/h, so there λ̄ = C W v̄½/h.
+    x̄° = z,    C̄_i = λ_i W z,    W̄ = z ∘ Cᵀ λ,    ρ̄ = −κ,    R̄_i = −κ_i x;
+this takes one solve with the transposed factors. In the position stage x = q₁ comes from Newton's method, R = ∂φ/∂q at
+q₁ and ρ̄ = φ̄; its multipliers also enter v½ = … + W Cᵀ Λ₀/h, so there λ̄ = C W v̄½/h.
 
 A smooth step that ends by an event has its duration from G(q₁, v₁) = 0. With ġ = dG/dh along the step and h̄ the
 cotangent of the duration, the event adds −(h̄/ġ) ∇G to the cotangent of (q₁, v₁), the saltation term: the time of
@@ -41,7 +41,7 @@ def columns_adjoint(
     z: wp.array(dtype=scalar),
     bar: wp.array(dtype=scalar),
 ):
-    """Set `bar` to the cotangent of the columns, C̄ = λ W z, and add those of masses and friction.
+    """Set `bar` to the cotangent of the columns, C̄ = λ W z, and add the cotangents of masses and friction.
 
     The multipliers of a sliding contact are (λ, ratio λ), so ∂/∂ratio = λ T W z.
     """
@@ -79,7 +79,7 @@ def rows_adjoint(
     bar: wp.array(dtype=scalar),
     q_bar: wp.array(dtype=scalar),
 ):
-    """Carry the cotangent of all rows at the pose q to the pose and the properties."""
+    """Propagate the cotangent of all rows at the pose q to the pose and the properties."""
     for r in range(m.joint_rows):
         joint_row_adjoint(m, d, q, r, bar, scalar(0.0), q_bar)
     for i in range(contacts):
@@ -88,7 +88,7 @@ def rows_adjoint(
 
 @wp.func
 def velocity_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
-    """Carry v1_bar to v_mid_bar and v0_bar, and add to q1_bar; return the duration's cotangent."""
+    """Propagate v1_bar to v_mid_bar and v0_bar, and add to q1_bar; return the duration's cotangent."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
     copy(d.v1_bar, d.z, n)
@@ -118,7 +118,7 @@ def velocity_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 @wp.func
 def position_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
-    """Carry q1_bar and v_mid_bar to q0_bar, and add to v0_bar; return the duration's cotangent."""
+    """Propagate q1_bar and v_mid_bar to q0_bar, and add to v0_bar; return the duration's cotangent."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
     copy(d.q1_bar, d.z, n)
@@ -134,7 +134,7 @@ def position_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
             d.predicted_bar[k] = d.z[k] + d.v_mid_bar[k] / h
         columns_adjoint(m, d, contacts, d.rows0, d.mode0, d.ratio0, d.lambda0, d.predicted_bar, d.rows_bar)
         for i in range(contacts):
-            # A sticking tangent asks T(q₀)·(q₁ − q₀) = 0: its row is the start's.
+            # A sticking contact requires T(q₀)·(q₁ − q₀) = 0: its tangential row is evaluated at the start.
             r = m.joint_rows + 2 * i + 1
             if d.lcp.row_adjoint[r] != scalar(0.0):
                 for k in range(3):
@@ -159,9 +159,9 @@ def position_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 @wp.func
 def position_equations_adjoint(m: Model, d: Data, contacts: wp.int32):
-    """Carry −κ, the cotangent of the position stage's equations at q1, to z and the properties.
+    """Propagate −κ, the cotangent of the position stage's equations at q1, to z and the properties.
 
-    Penetrations at the start also carry it to q0.
+    For contacts that penetrate at the start, also propagate it to q0.
     """
     size = m.joint_rows + 2 * contacts
     clear(d.rows_bar, 6 * size)
@@ -187,7 +187,7 @@ def smooth_step_adjoint(
     seed_v: wp.array(dtype=scalar),
     mask: scalar,
 ):
-    """Carry seeds at the end of the smooth step to (q0_bar, v0_bar); return the duration's cotangent."""
+    """Propagate seeds at the end of the smooth step to (q0_bar, v0_bar); return the duration's cotangent."""
     n = 3 * (m.bodies + 1)
     d.property_mask = mask
     copy(seed_q, d.q1_bar, n)
@@ -200,7 +200,9 @@ def smooth_step_adjoint(
 def event_gradient(
     m: Model, d: Data, contacts: wp.int32, event: wp.int32, index: wp.int32, factor: scalar, mask: scalar
 ):
-    """Set (event_q, event_v) to `factor` ∇G at (q1, v1), G the gap that closed or the mode that ended.
+    """Set (event_q, event_v) to `factor` ∇G at (q1, v1).
+
+    G is the gap that closed, or the function whose zero ended a contact mode.
 
     If `mask` is one, the properties' cotangents of G are added: a radius moves the time of contact.
     """
@@ -217,7 +219,7 @@ def event_gradient(
         past_end(m, d, d.q1, index // 2, index % 2, d.rows1, r)
         add_row(d.lcp, d.rows1, r, factor, d.event_q)
     else:
-        # Written again: an open contact has no rows in the step's own problem.
+        # The rows are written again, since an open contact has none in the problem of the step.
         r = m.joint_rows + 2 * contacts
         contact_rows(m, d, d.q1, index, d.rows1, r)
         clear(d.rows_bar, 6 * (r + 2))
@@ -230,9 +232,9 @@ def event_gradient(
 
 @wp.func
 def smooth_step_backward(m: Model, d: Data, contacts: wp.int32, h: scalar, event: wp.int32, index: wp.int32):
-    """Carry (seed_q, seed_v) through the smooth step at hand to (q0_bar, v0_bar), its ending event included.
+    """Propagate (seed_q, seed_v) through the current smooth step and the event that ends it to (q0_bar, v0_bar).
 
-    `time_left_bar` is the cotangent of the time left after the step, and then before it.
+    `time_left_bar` is the cotangent of the time left: after the step on entry, before the step on return.
     """
     if event == CUT:
         # The step takes a fraction of the time left.

@@ -15,7 +15,7 @@ from .precision import scalar
 CIRCLE = wp.constant(0)
 POLYGON = wp.constant(1)
 
-# Kinds of joint rows: the difference of two anchors along x, or along y (1), or the difference of two angles.
+# Kinds of joint rows: difference of two anchors along x (0) or along y (1, without a name), difference of angles (2).
 ROW_X = wp.constant(0)
 ROW_ANGLE = wp.constant(2)
 
@@ -64,10 +64,10 @@ class ModelStruct:
     restitution_threshold: scalar
     penetration_slop: scalar
     extent: scalar
-    # Not zero once the caller wants no more.
+    # Nonzero once the caller requests to stop.
     stop: wp.array(dtype=wp.int32)
 
-    # Bodies: place in the state or among static poses (-1 for none), shape, vertices, edge normals, bounding radius.
+    # Bodies: index in the state or among static poses (-1 for none), shape, vertices, edge normals, bounding radius.
     slot: wp.array(dtype=wp.int32)
     static_slot: wp.array(dtype=wp.int32)
     is_kinematic: wp.array(dtype=wp.int32)
@@ -114,7 +114,7 @@ BODY_B = wp.constant(2)
 FEATURE_A = wp.constant(3)
 FEATURE_B = wp.constant(4)
 
-# Lengths of parts of the workspace: a vector over bodies, one number a row, one a contact and a spare one.
+# Lengths of workspace arrays: a vector over bodies, one number per row, one number per contact and a spare one.
 VECTOR = "3 * (m.bodies + 1)"
 ROWS = "m.joint_rows + 2 * m.max_speculative_contacts + 2"
 CONTACT = "m.max_speculative_contacts + 1"
@@ -125,7 +125,7 @@ _lcp_real, _lcp_integer = problem.layout.length(
 _vectors = (
     # Start and end of an operation, midpoint velocity, accelerations, positions or velocities without constraints.
     *("q0", "v0", "q1", "v1", "v_mid", "a0", "a1", "unconstrained"),
-    # Cotangents, and what is on the way to them: of the state, of accelerations, of the solution of a stage.
+    # Cotangents of the state, of accelerations and of the solution of a stage, and intermediate values of these.
     *("q0_bar", "v0_bar", "q1_bar", "v1_bar", "v_mid_bar", "a_bar", "z", "predicted", "predicted_bar"),
     # Cotangents after an operation, and those of the event that ends it.
     *("seed_q", "seed_v", "event_q", "event_v"),
@@ -145,7 +145,7 @@ layout = Layout(
         # Motion below which a body rests; its interval on the sweep axis; energies of an island.
         **dict.fromkeys(("rest_threshold", "interval_min", "interval_max"), "m.bodies + 1"),
         **dict.fromkeys(("energy_before", "energy_after"), "m.bodies + 1"),
-        # Contacts: points and normal in the bodies' frames; the last line is the contact that an event is about.
+        # Contacts: points and normal in the bodies' frames; the last row is the contact that causes an event.
         "contact_points": f"6 * ({CONTACT})",
         **dict.fromkeys(("gap", "restitution", "ratio0", "ratio1"), CONTACT),
         "log_state": "m.max_operations * (6 * m.moving + 8)",
@@ -167,15 +167,15 @@ layout = Layout(
         # Contact modes of the previous step.
         "previous_modes": wp.array(dtype=wp.int32),
         "lcp": problem.ProblemStruct,
-        # Contacts in the table; one where there were more than it holds; bodies asleep; one for too long a step.
+        # Contacts in the table; 1 if it overflowed; sleeping bodies; 1 if the step is too long.
         **dict.fromkeys(("contacts", "overflow", "sleeping_bodies", "underresolved"), wp.int32),
-        # One where cotangents of properties are accumulated, else zero; cotangent of the time left.
+        # 1 if cotangents of properties are accumulated, otherwise 0; cotangent of the time left.
         **dict.fromkeys(("property_mask", "time_left_bar"), scalar),
         # Deepest penetration of the last search; longest stable smooth step; time left before an operation.
         **dict.fromkeys(("max_penetration", "max_duration", "time_left"), scalar),
     },
 )
-# Functions take both by reference: by value, each call would copy eight thousand bytes.
+# Functions take both structs by reference: by value, each call would copy eight thousand bytes.
 Model = wp.ref[ModelStruct]
 Data = wp.ref[layout.Workspace]
 carve = layout.carve

@@ -1,13 +1,13 @@
-"""Fallback step of a world too busy for events: one complementarity problem over everything that may touch.
+"""Fallback step of a world with too many events: one complementarity problem over all contacts that may close.
 
 With duration h, rows C at the start, free accelerations a and v° = v₀ + h a, velocities are
     v₁ = v° + W Cᵀ λ,    joints C v₁ = 0,    normals 0 ≤ λ ⟂ C v₁ + ρ ≥ 0,    tangents within the friction bound,
 where ρ = gap/h for open gaps (they may close in h and no sooner), and ρ = e C v₀ for touching contacts that impact.
-Then q₁ = q₀ + h v₁, or the parabola for bodies without load. Remaining penetrations and joint errors are removed by the
-least displacement that does it, in the norm of the masses: q += W Rᵀ π with R W Rᵀ π + gap ≥ 0, a few times.
+Then q₁ = q₀ + h v₁, or a parabola for bodies without contact load. The least displacement in the mass norm removes the
+remaining penetrations and joint errors: q += W Rᵀ π with R W Rᵀ π + gap ≥ 0, repeated a few times.
 
 The mode search of `physvision.physics.lcp` finds the contact modes. Islands at rest are frozen. No solution adds
-kinetic energy: where one would, restitution is dropped, and the impulse scaled back.
+kinetic energy: if one would, restitution is set to zero and then, if necessary, the impulse is scaled down.
 """
 
 import warp as wp
@@ -28,7 +28,7 @@ from .warm_start import store_modes, warm_start_modes
 
 @wp.func
 def apply_multipliers(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
-    """Set x to its value in `unconstrained`, moved by the multipliers in lambda0."""
+    """Set x to `unconstrained` plus the effect of the multipliers in lambda0."""
     copy(d.unconstrained, x, 3 * (m.bodies + 1))
     for r in range(m.joint_rows + 2 * contacts):
         if d.lambda0[r] != scalar(0.0):
@@ -39,7 +39,7 @@ def apply_multipliers(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtyp
 def solve_fallback(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
     """Solve x = unconstrained + W Rᵀ λ: multipliers in lambda0, contact modes and friction ratios in mode0, ratio0.
 
-    Given are x without multipliers in `unconstrained`, the offset of each row in `target`, friction, and guessed modes.
+    Inputs are x without multipliers in `unconstrained`, the offset of each row in `target`, friction and initial modes.
     """
     for r in range(m.joint_rows + 2 * contacts):
         d.lcp.offset[r] = row_velocity(d.lcp, rows, r, d.unconstrained) + d.target[r]
@@ -50,7 +50,7 @@ def solve_fallback(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtype=s
 
 @wp.func
 def island_of_row(d: Data, r: wp.int32):
-    """Return the island of a row; −1 if it moves nothing."""
+    """Return the island of a row; −1 if it moves no body."""
     return wp.max(d.lcp.island[d.lcp.row_a[r]], d.lcp.island[d.lcp.row_b[r]])
 
 
@@ -71,7 +71,7 @@ def work_on_kinematic_bodies(d: Data, r: wp.int32):
 def island_energies(m: Model, d: Data, contacts: wp.int32):
     """Set twice the kinetic energy of each island, unconstrained and at v1; return 1 if one gained.
 
-    The work of kinematic bodies is no gain.
+    The work of kinematic bodies does not count as a gain.
     """
     clear(d.energy_before, m.bodies)
     clear(d.energy_after, m.bodies)
@@ -110,7 +110,7 @@ def drop_restitution(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 @wp.func
 def minimize_island_energy(m: Model, d: Data, contacts: wp.int32):
-    """Scale the multipliers of islands that gained to the least energy: E(θ) = E + θ b + ½ θ² c."""
+    """Scale the multipliers of islands that gained energy so as to minimize it: E(θ) = E + θ b + ½ θ² c."""
     clear(d.energy_before, m.bodies)
     clear(d.energy_after, m.bodies)
     for k in range(3 * m.bodies):
@@ -136,7 +136,7 @@ def minimize_island_energy(m: Model, d: Data, contacts: wp.int32):
 
 @wp.func
 def initial_mode(m: Model, d: Data, i: wp.int32, speed: scalar, slip: scalar, max_slip: scalar):
-    """Guess the mode of contact i: open if it parts with `speed`, sliding if it slips by more than `max_slip`."""
+    """Guess the mode of contact i: open if it separates with `speed`, sliding if it slips by more than `max_slip`."""
     d.mode0[i] = OPEN
     d.ratio0[i] = scalar(0.0)
     if speed <= scalar(0.0):
@@ -152,7 +152,7 @@ def initial_mode(m: Model, d: Data, i: wp.int32, speed: scalar, slip: scalar, ma
 def prepare_fallback(m: Model, d: Data, contacts: wp.int32, h: scalar):
     """Set rows at the start, their targets, friction, restitution, and velocities in `unconstrained`.
 
-    Accelerations are at hand.
+    The accelerations a0 must be set beforehand.
     """
     n = 3 * (m.bodies + 1)
     max_acceleration = scalar(0.0)
@@ -163,7 +163,7 @@ def prepare_fallback(m: Model, d: Data, contacts: wp.int32, h: scalar):
         if k % 3 != 2:
             max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
     min_impact_velocity = wp.max(m.restitution_threshold, scalar(4.0) * h * max_acceleration)
-    # A compliant contact that sank under its load in a step carries it in the next, so that nothing creeps.
+    # A compliant contact that sinks under its load in one step supports it in the next, so that bodies do not creep.
     lift = m.settings.sink_fraction * h * max_acceleration
     for r in range(m.joint_rows):
         joint_row(m, d, d.q0, r, d.rows0)

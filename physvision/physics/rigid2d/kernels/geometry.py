@@ -2,7 +2,7 @@
 
 A contact has a normal N that points from body b to body a, a tangent T = (−N_y, N_x) and a point c. Its rows are
     normal      [ N, (c − p_a) × N, −N, −(c − p_b) × N ],   ∇gap,
-    tangential  with T in the place of N.
+    tangential  the same with T in place of N.
 A POINT contact is between two points x_a and x_b with radii: N = (x_a − x_b)/d, gap = d − r_a − r_b, and
 c = x_a − (r_a + ½ gap) N, symmetric in both. An EDGE contact is between a point x_a with a radius and an edge of b
 through x_b: N turns with b, gap = N·(x_a − x_b) − r_a, c = x_a − r_a N. A LIMIT is a joint's angle against a bound, and
@@ -23,13 +23,13 @@ def cross(a: vec2, b: vec2):
 
 @wp.func
 def perp(a: vec2):
-    """Return `a` turned left by a right angle: the velocity of point `a` at one radian a second."""
+    """Return `a` rotated counterclockwise by 90°: the velocity of point `a` at an angular velocity of 1 rad/s."""
     return vec2(-a[1], a[0])
 
 
 @wp.func
 def rotate(angle: scalar, a: vec2):
-    """Return `a` turned left by `angle`."""
+    """Return `a` rotated counterclockwise by `angle`, in radians."""
     c = wp.cos(angle)
     s = wp.sin(angle)
     return vec2(c * a[0] - s * a[1], s * a[0] + c * a[1])
@@ -53,7 +53,7 @@ def radius_of(m: Model, d: Data, body: wp.int32):
 
 @wp.func
 def limit_angle(m: Model, d: Data, joint: wp.int32, side: wp.int32):
-    """Return the angle at which a joint stops, relative to its reference; side 0 is the lower one."""
+    """Return the relative angle of the bodies at a joint limit: the lower for side 0, the upper for side 1."""
     return d.theta[m.joint_angle + joint] + d.theta[m.joint_limits + 2 * joint + side]
 
 
@@ -94,7 +94,7 @@ def gap_fraction(d: Data, i: wp.int32):
 
 @wp.func
 def write_row(rows: wp.array(dtype=scalar), i: wp.int32, axis: vec2, arm_a: vec2, arm_b: vec2):
-    """Write row i: the relative velocity along `axis` at two arms."""
+    """Write row i: the Jacobian of the relative velocity along `axis` of points at two lever arms."""
     rows[6 * i] = axis[0]
     rows[6 * i + 1] = axis[1]
     rows[6 * i + 2] = cross(arm_a, axis)
@@ -132,7 +132,7 @@ def contact_rows(m: Model, d: Data, q: wp.array(dtype=scalar), i: wp.int32, rows
 
 @wp.func
 def add_pose_cotangent(q_bar: wp.array(dtype=scalar), body: wp.int32, at: vec2, angle: scalar):
-    """Add to the cotangent of a body's pose."""
+    """Add to the cotangent of a body's position and angle."""
     q_bar[3 * body] = q_bar[3 * body] + at[0]
     q_bar[3 * body + 1] = q_bar[3 * body + 1] + at[1]
     q_bar[3 * body + 2] = q_bar[3 * body + 2] + angle
@@ -140,7 +140,7 @@ def add_pose_cotangent(q_bar: wp.array(dtype=scalar), body: wp.int32, at: vec2, 
 
 @wp.func
 def add_property_cotangent(d: Data, at: wp.int32, value: scalar):
-    """Add to the cotangent of a property, if those are accumulated."""
+    """Add to the cotangent of a property if property cotangents are accumulated."""
     d.theta_bar[at] = d.theta_bar[at] + d.property_mask * value
 
 
@@ -155,7 +155,7 @@ def contact_rows_adjoint(
     gap_bar: scalar,
     q_bar: wp.array(dtype=scalar),
 ):
-    """Add to `q_bar` and the properties, from cotangents of the two rows (in `bar`) and of the gap."""
+    """Propagate the cotangents of both rows (in `bar`) and of the gap to `q_bar` and the properties."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
     if d.contact_features[5 * i + KIND] == LIMIT:
@@ -171,7 +171,7 @@ def contact_rows_adjoint(
         c = xa - depth * n
         arm_a = c - position(q, a)
         arm_b = c - position(q, b)
-        # Rows: d(arm × N) = d arm × N + arm × dN; the tangent's cotangent returns through T = perp(N).
+        # Rows: d(arm × N) = d arm × N + arm × dN; the tangent's cotangent propagates to N through T = perp(N).
         k = 6 * r
         na = bar[k + 2]
         nb = -bar[k + 5]

@@ -1,4 +1,4 @@
-"""Impacts: velocities jump by Newton's law of restitution, while joints and friction hold.
+"""Impacts: velocities jump by Newton's law of restitution, while joints and Coulomb friction are satisfied.
 
 With v⁻ before and v⁺ = v⁻ + W Rᵀ η after, rows R at the pose: joints R v⁺ = 0; normals 0 ≤ η ⟂ R (v⁺ + e v⁻) ≥ 0 where
 they approach, with e = 0 where they do not; tangents R v⁺ = 0 or at the friction bound.
@@ -19,7 +19,7 @@ from .smooth_step import close_contacts
 
 @wp.func
 def prepare_impact(m: Model, d: Data, contacts: wp.int32):
-    """Set rows at the pose, and friction and restitution of each contact."""
+    """Set the rows at the pose, and the friction and restitution of each contact."""
     for r in range(m.joint_rows):
         joint_row(m, d, d.q0, r, d.rows0)
     for i in range(contacts):
@@ -38,7 +38,7 @@ def prepare_impact(m: Model, d: Data, contacts: wp.int32):
 def energy_gain(m: Model, d: Data, size: wp.int32):
     """Return the gain of kinetic energy in the impact, as a fraction of the energy before.
 
-    The work of kinematic bodies is no gain.
+    The work of kinematic bodies does not count as a gain.
     """
     before = scalar(0.0)
     after = scalar(0.0)

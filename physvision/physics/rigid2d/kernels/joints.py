@@ -16,7 +16,7 @@ def joint_anchor(m: Model, d: Data, joint: wp.int32, side: wp.int32):
 
 @wp.func
 def row_direction(kind: wp.int32):
-    """Return the direction along which a row holds two anchors together."""
+    """Return the direction in which a row constrains two anchors to coincide."""
     axis = vec2(scalar(0.0), scalar(1.0))
     if kind == ROW_X:
         axis = vec2(scalar(1.0), scalar(0.0))
@@ -25,7 +25,7 @@ def row_direction(kind: wp.int32):
 
 @wp.func
 def joint_row(m: Model, d: Data, q: wp.array(dtype=scalar), r: wp.int32, rows: wp.array(dtype=scalar)):
-    """Write row r and return its violation."""
+    """Write joint row r and return its constraint violation."""
     joint = m.row_joint[r]
     a = m.joint_bodies[joint, 0]
     b = m.joint_bodies[joint, 1]
@@ -58,7 +58,7 @@ def anchor_adjoint(
     arm_bar: vec2,
     q_bar: wp.array(dtype=scalar),
 ):
-    """Carry the cotangent of an arm, the anchor in world axes, to the angle and to the anchor."""
+    """Propagate the cotangent of an arm (the anchor in world axes) to the angle and to the anchor."""
     body = m.joint_bodies[joint, side]
     q_bar[3 * body + 2] = q_bar[3 * body + 2] + wp.dot(arm_bar, perp(arm))
     own = rotate(-q[3 * body + 2], arm_bar)
@@ -77,7 +77,7 @@ def joint_row_adjoint(
     value_bar: scalar,
     q_bar: wp.array(dtype=scalar),
 ):
-    """Add to `q_bar` and the properties, from the cotangents of row r (in `bar`) and of its violation."""
+    """Propagate the cotangents of row r (in `bar`) and of its violation to `q_bar` and the properties."""
     joint = m.row_joint[r]
     a = m.joint_bodies[joint, 0]
     b = m.joint_bodies[joint, 1]

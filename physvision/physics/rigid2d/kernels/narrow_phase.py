@@ -1,8 +1,9 @@
-"""Narrow phase: the features by which two bodies touch, or will touch next, at a pose.
+"""Narrow phase: the features at which two bodies touch, or would touch next, at a pose.
 
 Two circles have one contact, a circle and a polygon one (with the nearest edge or corner), two polygons at most two:
 the edge of largest separation against the two lowest corners of the incident polygon, each clipped to the edge's ends.
-Edges are measured from their midpoints, so that their direction does not matter, not even for rounding.
+Positions along edges are measured from their midpoints, so that results do not depend on the edges' direction, not even
+by rounding.
 """
 
 import warp as wp
@@ -15,7 +16,7 @@ from .precision import scalar, vec2, vec4
 
 @wp.func
 def polygon_vertex(m: Model, body: wp.int32, i: wp.int32):
-    """Return vertex i of a polygon, modulo their number, in its own frame."""
+    """Return vertex i of a polygon, modulo the number of vertices, in the polygon's frame."""
     at = m.vertex_start[body] + i % m.vertex_count[body]
     return vec2(m.vertices[at, 0], m.vertices[at, 1])
 
@@ -35,7 +36,7 @@ def edge_midpoint(m: Model, body: wp.int32, edge: wp.int32):
 
 @wp.func
 def to_local(q: wp.array(dtype=scalar), body: wp.int32, point: vec2):
-    """Return a point of the world in a body's frame."""
+    """Return a point given in the world in a body's frame."""
     return rotate(-q[3 * body + 2], point - position(q, body))
 
 
@@ -52,7 +53,7 @@ def write_contact(
     lb: vec2,
     n: vec2,
 ):
-    """Write line i of the table of contacts: type, bodies, features, points and normal."""
+    """Write row i of the contact table: type, bodies, features, points and normal."""
     d.contact_features[5 * i + KIND] = kind
     d.contact_features[5 * i + BODY_A] = a
     d.contact_features[5 * i + BODY_B] = b
@@ -68,7 +69,7 @@ def write_contact(
 
 @wp.func
 def collide_circle_polygon(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
-    """Write, on line i, the contact of circle a with the nearest edge or corner of polygon b."""
+    """Write the contact of circle a with the nearest edge or corner of polygon b to row i."""
     center = to_local(q, b, position(q, a))
     max_separation = scalar(-1.0e30)
     edge = wp.int32(0)
@@ -142,7 +143,7 @@ def max_separation_edge(m: Model, q: wp.array(dtype=scalar), body: wp.int32, inc
 
 @wp.func
 def separating_edge(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
-    """Return owner, incident polygon and edge of largest separation of two polygons; ties go to a."""
+    """Return the polygon with the edge of largest separation, the other polygon and the edge; ties go to a."""
     edge_a, apart_a = max_separation_edge(m, q, a, b)
     edge_b, apart_b = max_separation_edge(m, q, b, a)
     owner = a
@@ -166,9 +167,9 @@ def collide_polygons(
     which: wp.int32,
     i: wp.int32,
 ):
-    """Write, on line i, one of the two contacts of a polygon with an edge; return 0 if there is none.
+    """Write one of the two contacts of a polygon with an edge to row i; return 0 if there is none.
 
-    The first (`which` 0) is that of the lowest vertex, the second that of its lower neighbor.
+    The first contact (`which` 0) is that of the lowest vertex, the second that of the lower of its neighbors.
     """
     count = m.vertex_count[incident]
     stance = relative_pose(q, owner, incident)
@@ -222,14 +223,14 @@ def collide_polygons(
 
 @wp.func
 def write_joint_limit(m: Model, d: Data, joint: wp.int32, side: wp.int32, i: wp.int32):
-    """Write, on line i, the contact of a joint's angle with its lower (side 0) or upper limit."""
+    """Write the contact of a joint's angle with its lower (side 0) or upper limit to row i."""
     zero = vec2(scalar(0.0), scalar(0.0))
     write_contact(d, i, LIMIT, m.joint_bodies[joint, 0], m.joint_bodies[joint, 1], joint, side, zero, zero, zero)
 
 
 @wp.func
 def accept_contact(m: Model, d: Data, at: wp.int32):
-    """Keep the contact on line `at`, the last of the table, if it touches; return the number of contacts."""
+    """Keep the contact in row `at`, the last of the table, if it touches; return the number of contacts."""
     gap = contact_rows(m, d, d.q0, at, d.rows0, m.joint_rows + 2 * at)
     count = at
     if gap <= m.tolerance:
@@ -245,7 +246,7 @@ def accept_contact(m: Model, d: Data, at: wp.int32):
 def narrow_phase(m: Model, d: Data):
     """Fill the table with all contacts that touch at the start; return their number.
 
-    The search ends once there are more than the table of events holds.
+    The search ends once there are more contacts than event-based stepping can hold.
     """
     count = wp.int32(0)
     for pair_at in range(broad_phase(m, d, d.q0, d.a0, scalar(0.0))):
@@ -281,7 +282,7 @@ def narrow_phase(m: Model, d: Data):
 
 @wp.func
 def accept_speculative_contact(m: Model, d: Data, q: wp.array(dtype=scalar), at: wp.int32, max_gap: scalar):
-    """Keep the contact on line `at` if its gap is at most `max_gap`; return the number of contacts."""
+    """Keep the contact in row `at` if its gap is at most `max_gap`; return the number of contacts."""
     count = at
     if at < m.max_speculative_contacts:
         gap = contact_rows(m, d, q, at, d.rows0, m.joint_rows + 2 * at)
@@ -292,7 +293,7 @@ def accept_speculative_contact(m: Model, d: Data, q: wp.array(dtype=scalar), at:
 
 @wp.func
 def find_speculative_contacts(m: Model, d: Data, q: wp.array(dtype=scalar), duration: scalar):
-    """Fill the table with contacts that touch or may within `duration`, at poses q; return their number."""
+    """Fill the table with contacts that touch at poses q or may touch within `duration`; return their number."""
     count = wp.int32(0)
     for pair_at in range(broad_phase(m, d, q, d.a0, duration)):
         pair = d.candidate_pairs[pair_at]

@@ -1,7 +1,7 @@
 """Precision of the planar kernels: float64 whatever the caller's dtype.
 
-Times of impact and active sets that are decided in float32 are a matter of luck, and processors that run one world a
-thread are as fast in either precision.
+In float32, rounding decides times of impact and active sets, and CPUs, with one world per thread, are equally fast in
+either precision.
 """
 
 import warp as wp

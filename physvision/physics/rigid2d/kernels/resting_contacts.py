@@ -1,9 +1,9 @@
-"""Classification of touching contacts: resting or sliding through the next smooth step, parting, impacting.
+"""Classification of touching contacts: resting or sliding through the next smooth step, separating, impacting.
 
-A contact that parts, or would rebound, but is back within a hundredth of a step, rests: bounces that short would go on
-without end. A trial step of that duration, with the contacts that certainly rest, decides it. In one step a ball of
-restitution e then bounces at most ln((1 − e)/0.01)/(1 − e) < 37 times before it rests, whatever e. A slip that friction
-would end at once has ended.
+A contact that separates or would rebound, but closes again within a hundredth of a step, rests: such short bounces
+would never end. A trial step of that duration, with the contacts that certainly rest, decides which contacts these are.
+In one step a ball of restitution e then bounces at most ln((1 − e)/0.01)/(1 − e) < 37 times before it rests, whatever
+e. A contact whose slip friction would end at once sticks.
 """
 
 import warp as wp
@@ -21,7 +21,7 @@ from .smooth_step import position_stage, prepare_smooth_step, smooth_step
 
 @wp.func
 def swap_contacts(d: Data, i: wp.int32, j: wp.int32):
-    """Exchange two lines of the table of contacts."""
+    """Swap two rows of the contact table."""
     if i != j:
         for k in range(5):
             number = d.contact_features[5 * i + k]
@@ -35,7 +35,7 @@ def swap_contacts(d: Data, i: wp.int32, j: wp.int32):
 
 @wp.func
 def absorb_brief_bounces(m: Model, d: Data, resting: wp.int32, count: wp.int32):
-    """Move contacts that are back after a brief step to the resting ones; return the number of those."""
+    """Move contacts that close again within a brief step to the resting ones; return the number of resting contacts."""
     h = m.settings.brief_bounce * m.dt
     prepare_smooth_step(m, d, resting)
     position_stage(m, d, resting, h)
@@ -47,7 +47,7 @@ def absorb_brief_bounces(m: Model, d: Data, resting: wp.int32, count: wp.int32):
         restitution, _friction = contact_properties(m, d, i)
         lift = scalar(0.0)
         if speed < scalar(0.0):
-            # A contact without restitution impacts, too: only slow ones are left to the smooth step.
+            # Contacts without restitution also impact; only slow ones are left to the smooth step.
             lift = -(scalar(1.0) + wp.max(restitution, scalar(0.5))) * speed * h
         if contact_rows(m, d, d.q1, i, d.rows1, r) + lift <= gap:
             swap_contacts(d, i, absorbed)
@@ -57,10 +57,10 @@ def absorb_brief_bounces(m: Model, d: Data, resting: wp.int32, count: wp.int32):
 
 @wp.func
 def stop_brief_slip(m: Model, d: Data, contacts: wp.int32):
-    """Make contacts stick whose slip reverses within a brief step; the step of all `contacts` is prepared.
+    """Make contacts stick if their slip reverses within a brief step; the smooth step must be prepared.
 
-    A contact that stays open through it, since touching contacts may be apart by a tolerance, closes by an impact that
-    may reverse its slip at once: the problem decides how it slides.
+    A contact may stay open during the brief step, since touching contacts may be apart by a tolerance. It then closes
+    by an impact that may reverse its slip at once, so the contact problem decides how it slides.
     """
     max_acceleration = scalar(0.0)
     for k in range(3 * (m.bodies + 1)):
@@ -68,7 +68,7 @@ def stop_brief_slip(m: Model, d: Data, contacts: wp.int32):
     any_slow = wp.int32(0)
     for i in range(contacts):
         if d.lcp.sliding[i] == 1:
-            # Friction of a hundred times the largest acceleration: a filter for contacts worth a trial step.
+            # Assume friction of a hundred times the largest acceleration, to select contacts that need a trial step.
             slip = row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i + 1, d.v0)
             if wp.abs(slip) < scalar(100.0) * m.settings.brief_slip * m.dt * max_acceleration:
                 any_slow = wp.int32(1)
@@ -87,7 +87,7 @@ def stop_brief_slip(m: Model, d: Data, contacts: wp.int32):
 
 @wp.func
 def classify_contacts(m: Model, d: Data):
-    """Fill the table with touching contacts, resting ones first; return the number of resting and of all."""
+    """Fill the table with touching contacts, resting ones first; return the numbers of resting and of all contacts."""
     count = narrow_phase(m, d)
     d.max_penetration = max_penetration(m, d, count)
     failed = d.lcp.failed
@@ -105,7 +105,7 @@ def classify_contacts(m: Model, d: Data):
         before = resting
         resting = absorb_brief_bounces(m, d, resting, count)
     d.contacts = resting
-    # Failures of trial steps do not count.
+    # Failures of trial steps are ignored.
     d.lcp.failed = failed
     d.lcp.residual = worst
     return resting, count
@@ -125,10 +125,10 @@ def first_impacting(m: Model, d: Data, resting: wp.int32, count: wp.int32):
 
 @wp.func
 def closed_at_step_start(m: Model, d: Data, i: wp.int32):
-    """Return 1 if contact i, which impacts as a step begins, closed there: then its time moves with its gap.
+    """Return 1 if contact i, which impacts as a step begins, closed there, so that its time depends on its gap.
 
-    A contact that penetrates, or impacts no faster than after a fall through the tolerance, was left by a fallback
-    step: it impacts at once, wherever it is.
+    A contact that penetrates, or is no faster than after a fall over the tolerance, is left over from a fallback step:
+    it impacts at once, whatever its gap.
     """
     free_acceleration(m, d, d.q0, d.v0, d.a0)
     max_acceleration = scalar(0.0)

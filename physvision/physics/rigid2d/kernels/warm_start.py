@@ -1,9 +1,9 @@
-"""Warm start: contact modes of the previous fallback step as the first guess of the next, and who was asleep.
+"""Warm start: contact modes of the previous fallback step as the initial guess of the next, and the sleeping bodies.
 
 Where a problem has several solutions, the guess and the sleeping bodies may decide which one is found: a rollout stores
-both for each step, so that the adjoint is that of the solution that was taken. A list has its length first. Each entry
-holds a key, made of the contact's bodies and features, and the mode; where two contacts have equal keys, which needs
-thousands of them, one guess is wrong. Pairs are in one order in all lists, so that each contact is searched near the
+both for each step, so that the adjoint is that of the solution in use. A list begins with its length. Each entry holds
+a key, made of the contact's bodies and features, and the mode; if two contacts have equal keys, which is likely only
+among thousands, one guess is wrong. All lists have the same order of pairs, so that each contact is searched near the
 previous match.
 """
 
@@ -20,7 +20,7 @@ BACKWARD = wp.constant(3)
 
 @wp.func
 def contact_key(m: Model, d: Data, i: wp.int32):
-    """Return a key of contact i, below 2²⁹."""
+    """Return a hash key of contact i, less than 2²⁹."""
     line = 5 * i
     pair = wp.uint32(d.contact_features[line + BODY_A] * (m.bodies + 1) + d.contact_features[line + BODY_B])
     features = wp.uint32(d.contact_features[line + FEATURE_A] * 64 + d.contact_features[line + FEATURE_B])
@@ -30,7 +30,7 @@ def contact_key(m: Model, d: Data, i: wp.int32):
 
 @wp.func
 def store_modes(m: Model, d: Data, contacts: wp.int32):
-    """Store the keys and modes of the contacts at hand, as far as there is room."""
+    """Store the keys and modes of the current contacts, up to the capacity of the list."""
     count = wp.min(contacts, m.max_stored_modes)
     d.stored_modes[0] = count
     for i in range(count):
@@ -42,7 +42,7 @@ def store_modes(m: Model, d: Data, contacts: wp.int32):
 
 @wp.func
 def warm_start_modes(m: Model, d: Data, contacts: wp.int32):
-    """Set mode0 and ratio0 of contacts that the previous step had to their modes then."""
+    """Set mode0 and ratio0 of contacts that existed in the previous step from their modes in that step."""
     count = d.previous_modes[0]
     start = wp.int32(0)
     for i in range(contacts):
@@ -68,7 +68,7 @@ def warm_start_modes(m: Model, d: Data, contacts: wp.int32):
 
 @wp.func
 def write_warm_start(m: Model, d: Data, record: wp.array(dtype=wp.int32)):
-    """Write the stored modes of the last fallback step, and who was awake."""
+    """Write the stored modes of the last fallback step, and which bodies are awake."""
     record[0] = d.stored_modes[0]
     for i in range(d.stored_modes[0]):
         record[1 + i] = d.stored_modes[1 + i]
@@ -78,7 +78,7 @@ def write_warm_start(m: Model, d: Data, record: wp.array(dtype=wp.int32)):
 
 @wp.func
 def restore_sleep_state(m: Model, d: Data, record: wp.array(dtype=wp.int32)):
-    """Wake the bodies that were awake, and put the others to sleep."""
+    """Wake the bodies that were awake in the record, and put the others to sleep."""
     d.sleeping_bodies = 0
     for body in range(m.bodies):
         d.lcp.awake[body] = record[1 + m.max_stored_modes + body]

@@ -1,10 +1,10 @@
 """Direction of largest separation, or of least penetration, of two convex shapes.
 
-The shortest difference of two points of the shapes is that of the hull of all differences. The algorithm of Gilbert,
-Johnson and Keerthi finds it from few points of that hull: the shortest point of their own hull gives the direction in
-which the next point is farthest, until there is no progress.
+The shortest difference of two points of the shapes is the point of the hull of all differences closest to the origin.
+The algorithm of Gilbert, Johnson and Keerthi finds it from few points of that hull: the closest point of the hull of
+these gives the direction in which the next point is searched, until there is no progress.
 
-Shapes that touch have no difference that gives a direction. Held apart along a normal n by t, they have one, and for n′
+Shapes that touch have no nonzero shortest difference. Moved apart along a normal n by t, they have one, and for n′
 along it f(n′) ≥ f(n) with the separation f along a normal: the shortest difference maximizes f(m) + t m · n over all m.
 So n improves until it is stationary. For separate shapes this is the unique normal, since f is concave; for shapes that
 penetrate by d, no other direction leads out by a distance shorter by more than 2 t.
@@ -41,7 +41,7 @@ class Simplex:
 
 @wp.struct
 class SeparatingDirection:
-    """Normal, the points that are closest if the shapes are held apart along it, and the separation without that."""
+    """Normal, closest points of the shapes when moved apart along it, and the separation before that."""
 
     normal: vec3
     separation: scalar
@@ -168,7 +168,7 @@ def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullTable, shift:
             extended.count = s.count + 1
             extended = reduce_simplex(extended)
             if s.count > 0 and wp.length(extended.shortest) >= length:
-                iterations = 0  # rounding
+                iterations = 0  # no progress because of rounding
             else:
                 s = extended
                 direction = s.shortest
@@ -179,7 +179,7 @@ def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullTable, shift:
 def best_face_normal(
     s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3), best: vec3
 ):
-    """Return the normal of largest separation among a given one and those of the faces of one of the shapes."""
+    """Return the normal of largest separation among `best` and the face normals of shape s, which is a or b."""
     sense = scalar(-1.0)
     if s.first_face == b.first_face:
         sense = scalar(1.0)
@@ -196,7 +196,7 @@ def best_face_normal(
 
 @wp.func
 def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
-    """Return the best of some start normals: along the centers, and the axes and faces of either shape."""
+    """Return the initial normal of largest separation: of the line of centers, axes and face normals of the shapes."""
     z = scalar(0.0)
     best = a.origin - b.origin
     length = wp.length(best)
@@ -242,7 +242,7 @@ def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullTable, 
             iterations = 0
         separation = separation_along(a, b, hulls, normal)
         if push > scalar(0.0) and separation < result.separation:
-            iterations = 0  # rounding
+            iterations = 0  # no progress because of rounding
         else:
             result.normal = normal
             result.separation = separation

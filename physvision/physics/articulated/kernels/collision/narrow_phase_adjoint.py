@@ -28,7 +28,7 @@ def add_link_placement_gradient(
 ):
     """Add the adjoints of a translation and of a rotation to the placement of link i in its parent.
 
-    `rotation_bar` is about the origin that the link has before its joint.
+    `rotation_bar` is about the origin of the link at zero joint position.
     """
     parent = tree.parent[i]
     zero_rotation = wp.transpose(tree.rotation[world, i])
@@ -70,8 +70,8 @@ def add_shape_gradient(
 ):
     """Add the adjoints of a point, of a rotation about it and of a radius to the gradients of a shape.
 
-    As the sizes s grow by δs, a normal n rotates by −(n δs / s), in the axes of the shape; an edge rotates the other
-    way.
+    If the sizes s grow by δs, a normal n changes by −(n δs / s), in the axes of the shape; an edge rotates in the
+    opposite direction.
     """
     own = contact.detection.shape_rotation[world, shape]
     total_rotation_bar = wp.cross(point - contact.detection.shape_origin[world, shape], position_bar) + rotation_bar
@@ -124,7 +124,7 @@ def ancestor_pose_backward(
     rotation_bar: vec3,
     positions_only: int,
 ):
-    """Add the adjoints of a point and of a rotation about it to the joints that carry a link and to placements."""
+    """Add the adjoints of a point and of a rotation about it to a link's ancestor joints and to placements."""
     i = wp.int32(link)
     while i >= 0:
         total_rotation_bar = wp.cross(point - contact.detection.link_origin[world, i], position_bar) + rotation_bar

@@ -1,4 +1,4 @@
-"""Forces of MuJoCo's convex contact, which pull contacts towards a reference acceleration, and their adjoint.
+"""Forces of MuJoCo's convex contact, which drive contacts toward a reference acceleration, and their adjoint.
 
 A contact has the penetration −g, the velocity u and the acceleration α = J a. The edges of its pyramid e = (1, ±μ, 0),
 (1, 0, ±μ) lag behind their reference by e · s, with
@@ -25,7 +25,7 @@ ONE = wp.constant(scalar(1.0))
 
 @wp.func
 def impedance(reference: vec3, impedances: vec3, separation: scalar):
-    """Return the impedance d at a separation, and its derivative."""
+    """Return the impedance d at a separation, and its derivative with respect to the separation."""
     x = -separation / reference[2]
     y = ONE
     slope = scalar(0.0)
@@ -58,7 +58,7 @@ def edge_components(friction: scalar, x: vec3):
 
 @wp.func
 def active_edges(friction: scalar, lag: vec3):
-    """Return which edges push, one bit each; only the first for a contact without friction."""
+    """Return a bit mask of the edges that push; a contact without friction has only the first."""
     z = scalar(0.0)
     edges = edge_components(friction, lag)
     bits = wp.int32(0)
@@ -76,7 +76,7 @@ def active_edges(friction: scalar, lag: vec3):
 
 @wp.func
 def masked_edges(edges: vec4, bits: int):
-    """Return the numbers of the edges that push, zero for the others."""
+    """Return the values of the edges that push, zero for the others."""
     z = scalar(0.0)
     return vec4(
         wp.where(bits & 1, edges[0], z),

@@ -5,8 +5,8 @@ block of three rows along the world axes, a weld two:
 
     u = Y_a(p_a) − Y_b(p_b),   error p_a − p_b;        u = ω_a − ω_b,   error e(A Bᵀ),
 
-with half the difference e of a matrix and its transpose, as a vector. All rows stick, in flights and in impacts; in
-flights κ/h times the error is added to u, as for a penetration.
+where e is the axial vector of half the difference of a matrix and its transpose. All rows stick, in flights and in
+impacts; in flights κ/h times the error is added to u, as for a penetration.
 
 For a force F along the rows, F · Y_a(p_a) changes with p_a by δp · (F × ω_a), and with the joints that carry a as a
 contact velocity does (`narrow_phase_adjoint`). With R = A Bᵀ and rotations φ of the frames δR = [φ_a] R − R [φ_b], so
@@ -50,7 +50,7 @@ def equality_error(model: Model, contact: Contact, world: int, t: int, part: int
 
 @wp.func
 def write_equality_jacobian(tree: Tree, model: Model, contact: Contact, world: int, slot: int, t: int, part: int):
-    """Write the Jacobian of block `slot`: the links that carry either frame, outermost first."""
+    """Write the Jacobian of block `slot`, and its path: the links that carry either frame, outermost first."""
     first = model.equalities.first[t]
     second = model.equalities.second[t]
     first_link = model.shapes.link[first]

@@ -15,9 +15,9 @@ from .delassus import contact_velocity, write_half_jacobian
 
 @wp.func
 def detect_penetrations(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
-    """Add the penetrating candidates: stiffness, lag behind the reference, and H.
+    """Add the penetrating candidates, with stiffness, lag behind the reference and half Jacobian H.
 
-    Returns their number, -1 beyond the limit.
+    Return their number, or -1 if it exceeds the limit.
     """
     count = wp.int32(0)
     pair = next_candidate(model, contact, world, 0, scalar(0.0))
@@ -72,7 +72,7 @@ def contact_force(contact: Contact, world: int, c: int):
 
 @wp.func
 def accumulate_forces(model: Model, contact: Contact, world: int, row: int, count: int, interval: scalar):
-    """Add the impulses of these forces over an interval to those of the step; the first row of a step clears them."""
+    """Add the impulses of the contact forces over an interval to those of the step, which row 0 clears first."""
     if row == 0:
         for pair in range(model.pairs.count):
             contact.status.pair_impulse[world, pair] = zero3()

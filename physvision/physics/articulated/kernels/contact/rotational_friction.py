@@ -1,6 +1,6 @@
-"""Rotational friction: a block besides that of its contact, with the velocity frame · (ω_a − ω_b).
+"""Rotational friction: a block in addition to that of its contact, with the velocity frame · (ω_a − ω_b).
 
-`narrow_phase_adjoint` has its adjoint.
+Its adjoint is in `narrow_phase_adjoint`.
 """
 
 import warp as wp
@@ -40,7 +40,7 @@ def rotational_mode(spins: bool, rolling: bool):
 
 @wp.func
 def rolling_direction(y: vec3):
-    """Return length (first) and direction of the rolling part of a velocity."""
+    """Return the length (first entry) and the direction of the rolling components of a velocity."""
     length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), MIN_WEIGHT)
     return vec3(length, y[1] / length, y[2] / length)
 
@@ -58,7 +58,7 @@ def sign_or_one(x: scalar):
 def add_rotational_friction(
     tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, pair: int, slot: int
 ):
-    """Add the rotational friction of the contact in `slot` after it, if the contact was added and its pair has some."""
+    """Add rotational friction after the contact in `slot`, if that was added and its pair has rotational friction."""
     own = slot + 1
     if model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == own:
         contact.events.count[world, row] = own + 1
