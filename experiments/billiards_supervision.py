@@ -62,7 +62,7 @@ class Memory:
 
     def attach(self, encoder: ObjectEncoder) -> None:
         """Let `encoder` look things up."""
-        look = encoder.look
+        look = encoder.extract_views
 
         def remembered(frames: torch.Tensor) -> ObjectViews:
             keys = [hash(frame.numpy().tobytes()) for frame in frames]
@@ -76,7 +76,7 @@ class Memory:
             pictures, *rest = (torch.stack(row) for row in rows)
             return ObjectViews(pictures.float(), *rest)
 
-        encoder.look = remembered  # pyright: ignore[reportAttributeAccessIssue]
+        encoder.extract_views = remembered  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def configurations() -> dict[str, dict[str, Any]]:

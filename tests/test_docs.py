@@ -113,7 +113,7 @@ def test_every_link_leads_somewhere(tmp_path):
         built = tmp_path / "site" / (result if result.name != "index" else result.parent) / "index.html"
         assert built.exists(), f"{page} is not among the pages that are built"
     # The reference holds what docstrings say.
-    assert "What a model makes of a whole video" in (tmp_path / "site/reference/predict/index.html").read_text()
+    assert "States and predictions of a whole video" in (tmp_path / "site/reference/predict/index.html").read_text()
 
 
 def test_a_scene_of_ones_own():

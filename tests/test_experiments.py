@@ -90,7 +90,7 @@ def test_methods_of_contact_err_as_is_told():
     # In a few long steps the spring turns the ball round without a delay: the derivative is that of the grid.
     penalty = module.run(module.dropped(), module.Penalty(1e4, damping=0.0), 1e-2)
     assert penalty.derivative < 0 < module.dropped().exact[1]
-    assert penalty.overlap > 0.01
+    assert penalty.penetration > 0.01
     # What is solved once a step lies on its grid: the height at the end is that of the start, shifted.
     once = module.run(module.dropped(), module.Complementarity(), 1e-2)
     assert once.derivative == pytest.approx(1.0, abs=1e-9)
@@ -311,7 +311,7 @@ def test_two_fingers_lift_a_ball():
     assert module.replayed(result.unknowns) < 2 * module.CLOSE
     squeezed = module.forces(module.lifted(result.unknowns), result.unknowns)[:, -module.HELD :].mean()
     light = module.loosen(result.unknowns, 25)
-    assert module.LEAST * 0.95 < light.force < min(0.7 * squeezed, 1.3 * module.LEAST)
+    assert module.MIN_FORCE_N * 0.95 < light.force < min(0.7 * squeezed, 1.3 * module.MIN_FORCE_N)
 
 
 @pytest.mark.extended
@@ -351,7 +351,7 @@ def test_flows_are_shaped_and_calmed(tmp_path, monkeypatch, capsys):
     assert dye.shape(0, 24, tmp_path, cells=16, steps=12)
     monkeypatch.setattr(bodies, "BARS", {"drag": 0.02, "wake": 1.0})
     assert bodies.drag(4, tmp_path, cells=(20, 12), steps=10)
-    assert bodies.wake(3, tmp_path, cells=24, shed=100, stretch=10, judged=40)
+    assert bodies.wake(3, tmp_path, cells=24, shed=100, stretch=10, evaluated=40)
     assert "sways" in capsys.readouterr().out
 
 

@@ -191,7 +191,8 @@ class PredictionTraining(LightningModule):
             start = State(torch.where(known, now.q, own.q), torch.where(known, now.v, own.v))
             onward_values = with_labels(values, sample)
             if self.supervision.physics_weight:
-                future = self.model.simulate(own, steps, self.truncate, values)
+                with frozen(self.model.engine):  # the encoder's errors teach the encoder, not the physics
+                    future = self.model.simulate(own, steps, self.truncate, values)
         trajectory = self.model.simulate(start, steps, self.truncate, onward_values)
         rendered = tuple(self._sampled_steps(steps))
         poses = None if context is None else context.extrinsics_at(sample.given - 1, rendered)
