@@ -1,4 +1,4 @@
-"""Restitution from the sound of bounces: ratios of the times between audio onsets, whatever their lag."""
+"""Restitution from the sound of bounces: ratios of the times between audio onsets, unaffected by a constant lag."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def audio_restitution(
     tolerance: float,
     settings: AudioSettings = _DEFAULTS,
 ) -> AudioRestitution | None:
-    """Estimate the restitution from onsets; None with fewer than three in a row.
+    """Estimate the restitution from audio onsets; None unless three successive bounces have one.
 
-    Between bounces a ball flies for 2 v / g, so that flights T₁, T₂, … shorten by the restitution e:
-    e = (T_n / T₁)^(1 / (n − 1)).
+    Between bounces a ball flies for 2 v / g, where v is the speed after the bounce. Each flight duration T₁, T₂, … is
+    therefore the previous one times the restitution e, so that e = (T_n / T₁)^(1 / (n − 1)).
 
     Args:
-        bounces: Times of the bounces in the picture, s.
+        bounces: Times of the bounces in the video, s.
         onsets: Times of the audio onsets, s.
         tolerance: Largest difference between a bounce and its onset once the constant lag is removed, s.
-        settings: Largest lag and accuracy of onsets.
+        settings: Settings with the largest lag and the standard deviation of onsets.
     """
     times = _longest_run(_match_onsets(bounces, onsets, tolerance, settings.max_lag))
     if len(times) < 3:
@@ -53,13 +53,13 @@ def audio_restitution(
     count = len(ratios)
     restitution = float((flights[-1] / flights[0]) ** (1 / count))
     timing_std = np.sqrt(2) * settings.onset_std * restitution / count * np.hypot(1 / flights[0], 1 / flights[-1])
-    # Hard impacts have a lower restitution than soft ones: one number for all is no better than they agree.
+    # Hard impacts have a lower restitution than soft ones, so the scatter of the ratios limits a common estimate.
     scatter_std = float(ratios.std(ddof=1)) / np.sqrt(count) if count > 1 else 0.0
     return AudioRestitution(restitution, float(np.hypot(timing_std, scatter_std)), len(times))
 
 
 def _match_onsets(bounces: np.ndarray, onsets: np.ndarray, tolerance: float, max_lag: float) -> np.ndarray:
-    """Return the onset of each bounce, NaN where there is none, at the lag on which most bounces agree."""
+    """Return the onset of each bounce, NaN where there is none, for the lag at which most bounces have one."""
     matches = np.full(len(bounces), np.nan)
     score = (0, 0.0)
     for lag in {float(onset - bounce) for bounce in bounces for onset in onsets if abs(onset - bounce) < max_lag}:
@@ -73,7 +73,7 @@ def _match_onsets(bounces: np.ndarray, onsets: np.ndarray, tolerance: float, max
 
 
 def _longest_run(times: np.ndarray) -> np.ndarray:
-    """Return the longest run without NaN."""
+    """Return the longest run of consecutive times without NaN."""
     edges = [-1, *np.flatnonzero(np.isnan(times)), len(times)]
     first, last = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
     return times[first + 1 : last]

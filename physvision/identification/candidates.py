@@ -1,4 +1,4 @@
-"""Fits of candidate kinds of motion to candidate choices of objects."""
+"""Fits of the candidate kinds of motion to combinations of tracked objects."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from physvision.identification.model_selection import gain, is_acceptable, score
 
 
 def fit_candidates(evidence: Evidence, kinds: Mapping[str, MotionKind]) -> tuple[dict[str, Fit], dict[str, str]]:
-    """Fit each kind to each choice of objects that it may be about.
+    """Fit each kind of motion to every combination of as many objects as it involves.
 
     Args:
-        evidence: Tracks of all objects that may be meant, the best observed first.
+        evidence: Tracks of all candidate objects, the best observed one first.
         kinds: Candidate kinds by name.
 
     Returns:
-        The best acceptable fit of each kind, and the reason of rejection of each kind without one.
+        The best acceptable fit of each kind, and the reason for rejection of each kind without one.
     """
     fits: dict[str, Fit] = {}
     rejected: dict[str, str] = {}
@@ -34,10 +34,10 @@ def fit_candidates(evidence: Evidence, kinds: Mapping[str, MotionKind]) -> tuple
 
 
 def _best_choice(evidence: Evidence, kind: MotionKind) -> tuple[Fit | None, str]:
-    """Return a kind's fit to the objects that it explains for the longest time, or the first reason of rejection.
+    """Return a kind's fit to the objects that it explains for the longest time, or the first reason for rejection.
 
-    Of two choices explained for about as long, one with a far larger gain is preferred: a spring moves as its mass
-    does, but its center is ill-defined.
+    Of two combinations that are explained for about as long, one with a far larger gain is preferred: a spring, for
+    example, moves in the same way as the mass attached to it, but its center is ill-defined.
     """
     settings = evidence.settings.selection
     choices = list(combinations(evidence.tracks, kind.objects))
@@ -81,7 +81,8 @@ def best_fit(evidence: Evidence, models: Sequence[MotionModel]) -> Fit:
 def _relaxed(fit: Fit) -> Fit:
     """Relax a fit's model as long as that improves the score.
 
-    Tables are taken as seen straight on and all rows at once, until the residuals show that a camera filmed them.
+    Tracks from a table are modeled without perspective and rolling shutter at first. Both are added once the
+    autocorrelation of the residuals suggests that the tracks were measured in a video.
     """
     while True:
         evidence = fit.evidence
@@ -95,7 +96,7 @@ def _relaxed(fit: Fit) -> Fit:
                 refits.append(refit(relaxed_evidence, model, fit))
             except UnsuitableError:
                 continue
-        # Both are compared with the autocorrelation of the relaxed fit, closer to that of the tracks' errors.
+        # Both fits are scored with the autocorrelation of the relaxed one, closer to that of the tracks' errors.
         gains = [
             score(relaxed, relaxed.uncertainty.autocorrelation) - score(fit, relaxed.uncertainty.autocorrelation)
             for relaxed in refits

@@ -1,4 +1,4 @@
-"""Command `physvision identify`: a clip in; physical parameters with intervals, a report and a film out."""
+"""Command `physvision identify`: physical parameters of a clip with intervals, a report and a video."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CLIP_SUFFIXES = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".csv")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser whose errors are reported as those of the command."""
+    """Argument parser that raises `InputError` instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise an error about the arguments."""
+        """Raise an `InputError` that refers to the help text."""
         raise InputError(f"{message}; see physvision identify --help")
 
 
@@ -120,7 +120,7 @@ def _print_result(result: Identification) -> None:
 
 
 def _open_source(path: str, unit: str, fps: float | None) -> Source:
-    """Return a video's path, the tracks of a table, or the clip of a folder of pictures, which needs a frame rate."""
+    """Return a video's path, the tracks of a table, or the clip of an image folder, which needs a frame rate."""
     if path.lower().endswith(".csv"):
         return read_tracks(path, unit)
     if not Path(path).is_dir():
@@ -138,7 +138,7 @@ def _run_batch(
     selection: Mapping[str, Any],
     unit: str,
 ) -> int:
-    """Identify every clip of a folder, and write one table of all parameters."""
+    """Identify every clip of a folder, and write one table of all parameters; return 1 if every clip failed, else 0."""
     if not folder.is_dir():
         raise FileError(f"batch: expected a folder of clips, got {folder}")
     clips = sorted(path for path in folder.iterdir() if path.suffix.lower() in _CLIP_SUFFIXES)
@@ -170,7 +170,7 @@ def _run_batch(
 
 
 def _parse_motion(options: argparse.Namespace) -> str | CustomScene | None:
-    """Return the kind of motion, or a custom scene."""
+    """Return the kind of motion, or a custom scene; None for all kinds."""
     motion = options.motion
     if motion is not None and motion.lower().endswith(_SCENE_SUFFIXES):
         unknown = dict(_parse_bounds(entry) for text in options.unknown or () for entry in _split(text))
@@ -184,7 +184,7 @@ def _parse_motion(options: argparse.Namespace) -> str | CustomScene | None:
 
 
 def _parse_bounds(text: str) -> tuple[str, tuple[float | None, float | None]]:
-    """Return a name and its bounds, each of which may be missing."""
+    """Return a name and its bounds (low, high), None where one is missing."""
     name, equals, bounds = text.partition("=")
     if not equals:
         return name, (None, None)
@@ -213,7 +213,7 @@ def _parse_known_values(texts: Sequence[str]) -> dict[str, KnownValue]:
 
 
 def _parse_measurement(option: str, text: str) -> KnownValue:
-    """Return a number with its standard deviation after ± or +-."""
+    """Return a number and its standard deviation, which follows ±, +- or +/-; zero if not given."""
     try:
         numbers = [float(number) for number in re.split(r"±|\+-|\+/-", text)]
     except ValueError:
@@ -224,7 +224,7 @@ def _parse_measurement(option: str, text: str) -> KnownValue:
 
 
 def _parse_scale(text: str) -> KnownValue:
-    """Return the scale in pixels a meter, from a number or from two points and their distance."""
+    """Return the scale in pixels per meter, from a number or from two points and their distance."""
     points, equals, length = text.partition("=")
     if not equals:
         return _parse_measurement("scale", text)
@@ -237,7 +237,7 @@ def _parse_scale(text: str) -> KnownValue:
 
 
 def _parse_object(text: str | None) -> tuple | str | None:
-    """Return a box, or a color or name."""
+    """Return the box that four numbers give, otherwise the text itself (a color or a track's name); None if empty."""
     return _parse_numbers("object", text, 4) if text and text.count(",") == 3 else text or None
 
 

@@ -31,16 +31,16 @@ UnknownProperties = Mapping[str, "Unknown | tuple[float | None, float | None] | 
 
 @dataclass(frozen=True)
 class CustomScene:
-    """Custom scene whose plane motion is tracked in a clip, as the `motion` of `identify`.
+    """Custom scene with planar motion that is tracked in a clip, passed to `identify` as `motion`.
 
     Attributes:
         scene: Engine with bodies, or the path of an MJCF or URDF file.
-        unknown: Bounds (low, high) of each unknown by name; None on either side, or instead, for the property's own
-            bounds. Names are property names (see `property_names`), or, with `property_function`, its arguments, as
-            `Unknown` objects.
-        follow: Tracked bodies, shapes or sites; all moving bodies are tried if not given. Which track is which body is
-            tried too, unless the tracks have the bodies' names.
-        plane: Axes of the scene to the right and up in the picture, such as "xz"; see `TrackedPoints.plane`.
+        unknown: Bounds (low, high) of each unknown by name. None in place of a bound, or of the pair, means the
+            property's own bounds. Names are property names (see `property_names`); with `property_function`, they are
+            its arguments, and the values are `Unknown` objects.
+        follow: Names of the tracked bodies, shapes or sites; if None, all moving bodies are candidates. Every
+            assignment of tracks to these is tried, unless the tracks have the bodies' names.
+        plane: Axes of the scene that point right and up in the picture, such as "xz"; see `TrackedPoints.plane`.
         property_function: Function from the unknowns, by name, to leaves of the engine's properties, such as
             `articulated.chain_properties`; None where the unknowns are property names.
         ignore: Features of a model file that are left out; see `articulated.load`.
@@ -59,18 +59,18 @@ class CustomScene:
         return Path(self.scene).stem if isinstance(self.scene, str | os.PathLike) else "custom scene"
 
     def load_engine(self, dt: float, substeps: int) -> MechanicalEngine:
-        """Return the engine; that of a file is loaded for frames `dt` seconds apart."""
+        """Return the given engine, or load the model file for frames that are `dt` seconds apart."""
         if not isinstance(self.scene, str | os.PathLike):
             return self.scene
         try:
             return articulated.load(
                 self.scene, dt=dt, ignore=self.ignore, integrator="runge_kutta_4", substeps=substeps
             )
-        except InputError:  # contact has its own integrator
+        except InputError:  # scenes with contact have their own integrator
             return articulated.load(self.scene, dt=dt / substeps, ignore=self.ignore)
 
     def count_objects(self, available: int, settings: CustomSceneSettings) -> int:
-        """Return how many of the available tracks the scene is about."""
+        """Return the number of available tracks that the scene uses."""
         if self.follow is not None:
             return len(self.follow)
         engine = self.load_engine(0.01, self._max_substeps(0.01, settings))
@@ -80,7 +80,7 @@ class CustomScene:
         """Return the models of the most promising assignments of tracks to bodies."""
         settings, dt = evidence.settings.custom, evidence.dt
         engine = self.load_engine(dt, self._max_substeps(dt, settings))
-        # Random starts need no fine steps; an engine whose dt is a fraction of a frame has a fixed step.
+        # Random starts are simulated without substeps; an engine whose dt is a fraction of a frame has a fixed step.
         substepped = self._max_substeps(engine.dt, settings) > 1 and engine.dt == dt
         coarse = self.load_engine(dt, 1) if substepped else engine
         bodies = list(self.follow or moving_body_names(engine))
@@ -102,13 +102,13 @@ class CustomScene:
         observe: Callable[[MechanicalEngine], Tensor],
         settings: CustomSceneSettings,
     ) -> MechanicalEngine:
-        """Return the engine with the fewest substeps that keep all observed points in place.
+        """Return the engine with the fewest substeps that shift no observed point by more than the accepted error.
 
         Args:
             engine: Engine with all substeps.
             coarse: Engine with one substep.
             observe: Function from an engine to the observed points of its motions, pixels.
-            settings: Number of substeps, and the accepted error.
+            settings: Settings with the steps per second and the accepted error.
         """
         max_substeps = self._max_substeps(engine.dt, settings)
         if max_substeps == 1:
@@ -121,14 +121,14 @@ class CustomScene:
         return engine
 
     def _max_substeps(self, dt: float, settings: CustomSceneSettings) -> int:
-        """Return the number of substeps of a step, one for a given engine."""
+        """Return the largest number of substeps in a step of `dt` seconds; one if the scene is an engine."""
         return max(1, math.ceil(dt * settings.steps_per_second)) if isinstance(self.scene, str | os.PathLike) else 1
 
 
 def _model(
     scene: CustomScene, evidence: Evidence, engine: MechanicalEngine, coarse: MechanicalEngine, names: Sequence[str]
 ) -> tuple[MotionModel, float]:
-    """Return the model in which the tracks are these points, and the error of its best start, pixels."""
+    """Return the model that assigns the tracks to the named points, and the error of its best start, pixels."""
     settings = evidence.settings.custom
     indices, _, _ = evidence.samples(settings.min_samples)
     first, end = int(indices[0]), int(indices[-1]) + 1
@@ -146,7 +146,7 @@ def _model(
     unknowns = [
         *unknowns,
         *_camera_unknowns(evidence, float(starts["scale"][0]), from_above),
-        # An unobservable position stays near that of the scene.
+        # The prior keeps unobservable coordinates near the scene's own.
         Unknown("displacement", [0.0] * len(position_basis), scale=0.3, std=10.0, unit="m or rad"),
         Unknown("velocities", [0.0] * len(rate_basis), scale=1.0, std=100.0, unit="m/s or rad/s"),
     ]
@@ -182,7 +182,7 @@ def _model(
 
 
 def _simulate_points(engine: MechanicalEngine, points: TrackedPoints, setup: Setup, steps: int) -> Tensor:
-    """Return the positions of the points in a whole motion, m."""
+    """Return the positions of the points in every state of a simulated motion, m."""
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # simulations from rough starts may diverge
         motion = engine.rollout(setup.state, steps, properties=setup.properties or None)
@@ -192,7 +192,7 @@ def _simulate_points(engine: MechanicalEngine, points: TrackedPoints, setup: Set
 
 
 def _project(plane_positions: Tensor, values: Values) -> Tensor:
-    """Return pixels of positions in the plane, (worlds, points, 2), m: y down, tilted, scaled, shifted."""
+    """Project positions in the plane, (worlds, points, 2), m, to pixels: flip y, then apply tilt, scale and origin."""
     flipped = plane_positions * plane_positions.new_tensor([1.0, -1.0])
     return values["origin"][:, None] + values["scale"][:, None, None] * rotate(flipped, values["tilt"][:, None])
 
@@ -202,7 +202,7 @@ def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list
     known_value, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.tilt_std
     scale_unknown = Unknown("scale", scale, low=0.0, unit="px/m")
     if known_value is not None:
-        # A known scale is never quite that of the plane of motion.
+        # A known scale is never exactly that of the plane of motion, so its standard deviation has a lower bound.
         std = max(known_value.std, evidence.settings.parameters.min_scale_error * known_value.value)
         scale_unknown = Unknown("scale", known_value.value, 0.0, std=std, unit="px/m")
     return [
@@ -215,9 +215,9 @@ def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list
 def _property_unknowns(
     scene: CustomScene, engine: MechanicalEngine, known_values: Mapping[str, KnownValue]
 ) -> tuple[list[Unknown], list[Unknown], Callable[[Values], dict[str, Tensor]]]:
-    """Return all unknowns of the properties, those to report, and the function from values to property leaves.
+    """Return all unknown properties, those to report, and the function from values to property leaves.
 
-    Known properties without an uncertainty are constants; those with one are unknowns with a prior, not reported.
+    Known properties without an uncertainty are constants; those with one are unreported unknowns with a prior.
     """
     known_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
     entries = {name: find_entry(engine, name) for name in known_properties}
@@ -246,7 +246,7 @@ def _property_unknowns(
         if scene.property_function is not None:
             properties = dict(scene.property_function(**{unknown.name: values[unknown.name] for unknown in reported}))
         batch = len(next(iter(values.values())))
-        # A body keeps its shape: its inertia grows with its mass, unless the inertia itself is named.
+        # The inertia of a body scales with its mass; a named inertia comes last and overrides this.
         for name, entry in sorted(entries.items(), key=lambda item: item[1].leaf == "inertia"):
             own = properties.get(entry.leaf, own_properties[entry.leaf])
             number = values[name] if name in values else torch.full((batch,), constants[name], dtype=torch.float64)

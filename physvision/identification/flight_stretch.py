@@ -1,4 +1,4 @@
-"""Stretches of a track that are flight, with what precedes them: a hand, or samples beside the path."""
+"""Flight segments of a track, with the samples before them: moved by a hand, or detected off the path."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from physvision.identification.release import (
 
 @dataclass(frozen=True)
 class FlightStretch:
-    """Part of a track that is flight, and the samples just before it.
+    """Flight segment of a track, with the samples just before it.
 
     Attributes:
-        times: Times of its samples, s.
+        times: Times of the samples, s.
         positions: Observed positions, pixels.
-        window: First sample of the clip, and one past the last.
-        samples_before: Number of its samples that do not lie on the parabola of the others.
-        flying: If true, it already flies in those samples, observed beside its path; otherwise a hand holds it.
-        release: Time of the release, or of the first sample on its path, s.
-        release_std: Standard deviation of the release without a visible hand, s.
-        pull: Pull of the hand, px/s².
+        window: Indices in the clip of the first sample and of one past the last.
+        samples_before: Number of leading samples that do not lie on the parabola of the others.
+        flying: If true, the object flies in the leading samples, detected off its path; otherwise a hand holds it.
+        release: Time of the release, or of the first sample on the path of the flight, s.
+        release_std: Standard deviation of the time of a release without a visible hand, s.
+        pull: Acceleration by the hand, which ends at the release, px/s².
         noise: Standard deviation of a coordinate, pixels.
     """
 
@@ -48,7 +48,7 @@ class FlightStretch:
 
 
 def flight_stretches(evidence: Evidence) -> list[FlightStretch]:
-    """Return the flight with a hand's motion before it, and with samples beside its path before it.
+    """Return candidate flight segments: one with the hand's motion, if visible, and one with offset leading samples.
 
     Raises:
         UnsuitableError: No stretch of the track is a parabola.
@@ -98,7 +98,8 @@ def flight_stretches(evidence: Evidence) -> list[FlightStretch]:
 def _clear_samples(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return indices, times and positions of the clearly observed samples, and the mask of all clear samples.
 
-    Uncertain positions, and objects that reach beyond the border of the picture, would be taken for a hand's motion.
+    Uncertain positions, and those of objects cut off by the border of the picture, would be mistaken for a hand's
+    motion.
     """
     settings, track, view = evidence.settings.flight, evidence.tracks[0], evidence.view
     observed = evidence.observed.numpy()
@@ -115,7 +116,7 @@ def _clear_samples(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _first_visible(evidence: Evidence, path: FlightPath, times: np.ndarray, positions: np.ndarray, first: int) -> int:
-    """Return the first of the consecutive samples before `first` that lie within a radius of the path."""
+    """Return the first of the consecutive samples before `first` that lie within one object radius of the path."""
     start, radius = first, evidence.tracks[0].radius or 0.0
     while start > 0 and _follows_closely(evidence, times, start):
         if path.distance(times[start - 1], positions[start - 1]) > radius:
@@ -129,9 +130,9 @@ def _unseen_release(
 ) -> tuple[float, float]:
     """Return the time of a release without a visible hand, and its standard deviation, s.
 
-    If the first position lies beside the path of the flight, a hand still held the object, and led it to the path by
-    about the pull of a throw; or the hand covers a part of it, if it is lost again within a few frames. Otherwise it
-    was released before, and may have been hidden at first.
+    If the first position lies off the path of the flight, there are two explanations. A hand still held the object, and
+    moved it onto the path with about the pull of a throw; or the hand covers a part of it, if it is not detected in all
+    of the first few frames. Otherwise the object was released before, and the hand may have hidden it at first.
 
     Args:
         evidence: Track of the object.
@@ -140,7 +141,7 @@ def _unseen_release(
         position: Position in the first sample, pixels.
         noise: Standard deviation of a coordinate, pixels.
         hidden: Time for which a hand may have hidden the object after the release, s.
-        covered: If true, the object is lost again in the first frames.
+        covered: If true, the object is not detected clearly in all of the first few frames.
     """
     settings = evidence.settings.flight
     min_std, offset = settings.release_std_frames * evidence.dt, path.distance(time, position)
@@ -154,16 +155,16 @@ def _unseen_release(
 
 
 def _follows_closely(evidence: Evidence, times: np.ndarray, sample: int) -> bool:
-    """Return whether a clear sample follows the one before it without a longer gap."""
+    """Return whether a clear sample follows the previous one without a long gap."""
     max_gap = max(1.5 * evidence.dt, evidence.settings.release.hold_duration / 2)
     return bool(times[sample] - times[sample - 1] < max_gap)
 
 
 def _hidden_duration(evidence: Evidence, first: int, path: FlightPath) -> float:
-    """Return for how long a hand may have hidden an object before the sample `first`, s.
+    """Return the time for which a hand may have hidden an object before the sample `first`, s.
 
-    An object that comes out of something static is hidden until all of it is out. Nothing is known about an object that
-    flies from the first frame on, or that enters the picture from outside.
+    An object that emerges from behind something static is hidden until it has emerged completely. The time is zero for
+    an object that flies from the first frame on, or that enters the picture from outside: nothing is known about it.
     """
     track, view = evidence.tracks[0], evidence.view
     corner, size = np.array(view.corner), np.array([view.width, view.height])

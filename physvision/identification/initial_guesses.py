@@ -1,4 +1,4 @@
-"""Initial guesses of searches: robust polynomials, circles, lines and periods of tracks, in plain NumPy."""
+"""Initial guesses for fits: robust polynomials, circles, principal directions and periods of tracks, in NumPy."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from jaxtyping import Float
 
 Samples = Float[np.ndarray, " samples"]
 Positions = Float[np.ndarray, "samples 2"]
-MAD_TO_STD = 1.4826  # standard deviation of normal numbers over their median absolute deviation
-_OUTLIER_SCALE = 2.4  # residual standard deviations at which the weight is a half; 95 % efficient, as Cauchy's loss
-_DERIVATIVE_SAMPLES = 9  # samples of a local quartic
-_INFORMATIVE_FRACTION, _INFORMATIVE_SAMPLES = 0.5, 12  # range that must be covered, samples that must be included
-_MAX_SINE_NUMBERS = 100_000  # bounds the memory of periodograms of long tracks
+MAD_TO_STD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+_OUTLIER_SCALE = 2.4  # residual of weight 1/2, in standard deviations: Cauchy's loss at 95 % efficiency
+_DERIVATIVE_SAMPLES = 9  # number of samples that a local quartic is fitted to
+_INFORMATIVE_FRACTION, _INFORMATIVE_SAMPLES = 0.5, 12  # smallest fraction of the range, and number of samples
+_MAX_SINE_NUMBERS = 100_000  # limits the memory that a periodogram of a long track takes
 
 
 def fit_polynomial(
     times: Samples, values: Float[np.ndarray, "samples numbers"], degree: int
 ) -> Float[np.ndarray, "coefficients numbers"]:
-    """Fit a polynomial robustly; its coefficients, the constant first."""
+    """Fit a polynomial robustly, and return its coefficients, the constant first."""
     return robust_lstsq(np.vander(times, degree + 1, increasing=True), values)
 
 
@@ -27,13 +27,13 @@ def robust_lstsq(
     iterations: int = 8,
     exact_rows: int = 0,
 ) -> Float[np.ndarray, "coefficients numbers"]:
-    """Solve linear least squares with Cauchy weights, iteratively reweighted.
+    """Solve a linear least-squares problem by iterative reweighting with Cauchy weights.
 
     Args:
         basis: Basis functions as columns.
         values: Values to fit.
         iterations: Number of reweighted solves.
-        exact_rows: Number of last rows that keep a weight of one, such as priors.
+        exact_rows: Number of rows at the end, such as priors, that keep a weight of one.
     """
     weights = np.ones(len(basis))
     coefficients = np.zeros((basis.shape[1], values.shape[1]))
@@ -60,7 +60,7 @@ def local_derivatives(times: Samples, values: Samples) -> tuple[np.ndarray, np.n
 
 
 def informative_duration(times: Samples, positions: Float[np.ndarray, "samples numbers"]) -> float:
-    """Return the time, s, until positions have covered half of their range."""
+    """Return the time after which the positions have covered half of their range, s."""
     extent = np.nanmax(np.nanmax(positions, 0) - np.nanmin(positions, 0))
     for count in range(min(_INFORMATIVE_SAMPLES, len(times)), len(times)):
         part = positions[:count]
@@ -70,7 +70,7 @@ def informative_duration(times: Samples, positions: Float[np.ndarray, "samples n
 
 
 def fit_circle(positions: Positions) -> tuple[np.ndarray, float]:
-    """Fit a circle, with Pratt's and Taubin's normalization; its center and radius."""
+    """Fit a circle with Pratt's and Taubin's normalization, and return its center and radius."""
     mean = positions.mean(0)
     x, y = (positions - mean).T
     z = x * x + y * y
@@ -94,8 +94,8 @@ def principal_direction(positions: Positions) -> tuple[np.ndarray, float]:
 def dominant_period(times: Samples, values: Samples) -> float | None:
     """Return the period of an oscillation about a drifting level, s; None for less than half a period.
 
-    A periodogram finds the frequency at which a sine, with a level and a slope, explains most; a finer search around it
-    follows.
+    A periodogram finds the frequency at which a sine plus a linear trend leaves the smallest residuals, and a second
+    one on a finer grid refines it.
     """
     duration = times[-1] - times[0]
     step = float(np.median(np.diff(times)))
@@ -113,7 +113,7 @@ def dominant_period(times: Samples, values: Samples) -> float | None:
 def _sine_residuals(
     times: Samples, values: Samples, frequencies: Float[np.ndarray, " frequencies"]
 ) -> Float[np.ndarray, " frequencies"]:
-    """Return the sum of squares that a sine of each frequency, with a level and a slope, leaves of values."""
+    """Return the residual sum of squares after a fit of a sine plus a linear trend, for each frequency."""
     elapsed, deviations, residuals = times - times[0], values - values.mean(), []
     for chunk in np.array_split(frequencies, 1 + len(frequencies) * len(times) // _MAX_SINE_NUMBERS):
         phase = 2 * np.pi * chunk[:, None] * elapsed

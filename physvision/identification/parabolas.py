@@ -1,4 +1,4 @@
-"""Parabolic stretches of a track, and the samples at which they begin and end."""
+"""Parabolic segments of a track, and the samples at which they begin and end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ def parabola_window(
 ) -> tuple[int, int] | None:
     """Find the longest run of samples that a parabola explains within the noise.
 
-    The run starts from a well explained stretch with much motion, and grows while the next sample fits.
+    Windows of several sizes that a parabola fits well are extended while the next sample fits. Of these, the one with
+    the largest product of path length and root of the number of samples is taken.
 
     Args:
         times: Times of the samples, s.
         positions: Observed positions, y down, pixels.
         noise: Standard deviation of a coordinate, pixels.
-        falling: If true, the acceleration must point down. A hand that throws pulls along parabolas too, but up.
+        falling: If true, the acceleration must point down. A throwing hand also moves an object along a parabola, but
+            with an upward acceleration.
         settings: Thresholds of the search.
 
     Returns:
@@ -48,11 +50,11 @@ def parabola_window(
 
 
 def departure_index(times: Samples, positions: Positions, noise: float, settings: ParabolaSettings = _DEFAULTS) -> int:
-    """Count the first samples that are off the path of the later ones.
+    """Count the leading samples that do not lie on the path of the later ones.
 
-    Going back from the middle, four samples at a time are compared with the polynomial through all later ones, to
-    notice a hand that still holds what flies later. Their misses share the polynomial's own error and autocorrelated
-    noise, so they are weighed jointly; the worst of the four may be an outlier and is left out.
+    From the middle to the start, four samples at a time are compared with the polynomial through all later ones, to
+    detect that a hand still holds the object. Their prediction errors are correlated, by the error of the polynomial
+    and by autocorrelated noise, so they are tested jointly; the worst of the four may be an outlier and is left out.
 
     Args:
         times: Times of the samples, s.
@@ -80,7 +82,7 @@ def _noise_covariance(
 ) -> Float[np.ndarray, "samples samples"]:
     """Estimate the covariance of white and autocorrelated noise from the last `reference` samples.
 
-    The residuals of a polynomial are orthogonal to its powers; the likeliest of several noise models is taken.
+    Samples are projected onto the complement of the polynomials, and the noise model of maximum likelihood is taken.
     """
     elapsed = times[-reference:] - times[-reference]
     complement = np.linalg.svd(np.vander(elapsed, degree + 1, increasing=True))[0][:, degree + 1 :].T
@@ -100,13 +102,13 @@ def _noise_covariance(
 
 
 def _falls(times: np.ndarray, positions: np.ndarray, settings: ParabolaSettings) -> bool:
-    """Return whether the acceleration points down in the picture, within about a fourth of a right angle."""
+    """Return whether the acceleration points down in the picture, by default to within about 22°."""
     sideways, down = fit_polynomial(times - times[0], positions, 2)[2]
     return bool(abs(sideways) < settings.max_sideways * down)
 
 
 def _motion_score(positions: np.ndarray, window: tuple[int, int]) -> float:
-    """Return the path length of a window times the root of its number of samples."""
+    """Return the path length of a window, summed over coordinates, times the root of its number of samples."""
     part = positions[window[0] : window[1]]
     return float(np.abs(np.diff(part, axis=0)).sum()) * np.sqrt(len(part))
 
@@ -119,10 +121,10 @@ def _extended(
     cubic_samples: int,
     settings: ParabolaSettings,
 ) -> tuple[int, int] | None:
-    """Extend a window on both sides while its parabola continues, or a cubic from `cubic_samples` on.
+    """Extend a window on both sides while samples fit its parabola, or its cubic from `cubic_samples` samples on.
 
     Returns:
-        The extended window, or None if no parabola explains the given one.
+        The extended window, or None if its polynomial does not fit the given window.
     """
     first, last = window
 

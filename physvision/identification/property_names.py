@@ -1,7 +1,7 @@
 """Names of single numbers in an engine's properties, such as `mass:cart`, `joint_damping:hinge` or `gravity:z`.
 
-A name is the property, then, after colons, the row (a body, a joint, a shape) and the axis (x, y, z or a number).
-Without a row, all rows share one number.
+A name consists of the property, the row (a body, joint or shape) and the axis (x, y, z or a number), with colons
+between them. Without a row, all rows share one number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMED_DIMENSIONS = ("bodies", "moving", "joints", "springs", "shapes", "nq", "n
 
 @dataclass(frozen=True)
 class PropertyEntry:
-    """Number in an engine's properties.
+    """Single number in an engine's properties, or one that several entries share.
 
     Attributes:
         leaf: Name of the property.
@@ -32,7 +32,7 @@ class PropertyEntry:
         unit: SI unit.
         low: Lower bound of the property.
         high: Upper bound of the property.
-        value: The engine's own number.
+        value: Value in the engine, the mean if several entries share the number.
     """
 
     leaf: str
@@ -44,7 +44,7 @@ class PropertyEntry:
 
 
 def find_entry(engine: Engine, name: str) -> PropertyEntry:
-    """Find the number in an engine's properties that a name means."""
+    """Find the number in an engine's properties that a name refers to."""
     leaf, *path = name.split(":")
     leaves = engine.properties.leaves()
     if leaf not in leaves:
@@ -90,7 +90,7 @@ def _indices(engine: Engine, name: str, leaf: Leaf, path: Sequence[str], shape: 
 
 
 def bounded_unknown(entry: PropertyEntry, name: str, low: float | None = None, high: float | None = None) -> Unknown:
-    """Return the unknown for a number of the properties, between bounds; None for the property's own bound."""
+    """Return the unknown for an entry, between bounds; a bound of None is that of the property."""
     low, high = entry.low if low is None else low, entry.high if high is None else high
     if not low < high:
         raise InputError(f"{name}: expected low..high with low below high, got {low:g}..{high:g}")
@@ -106,6 +106,6 @@ def bounded_unknown(entry: PropertyEntry, name: str, low: float | None = None, h
 
 
 def replace_entry(values: Tensor, entry: PropertyEntry, number: Tensor) -> Tensor:
-    """Return a property, one a world, with each world's number at the entry."""
+    """Return a property batched over worlds, with each world's number at the entry."""
     expanded = number.reshape(-1, *[1] * entry.mask.dim())
     return torch.where(entry.mask, expanded.to(values.dtype), values)

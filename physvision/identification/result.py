@@ -1,4 +1,4 @@
-"""Result of an identification: kind of motion, parameters with intervals, fitted engine and motion."""
+"""Result of an identification: kind of motion, parameters with intervals, fitted engine and trajectory."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Identification:
     Attributes:
         motion: Kind of motion that explains the tracks best.
         indistinguishable: Other kinds that explain them as well, with what would distinguish them.
-        scores: Bayes' information criterion of each acceptable kind, larger is better.
+        scores: Bayesian information criterion of each acceptable kind, signed so that larger is better.
         rejected: Reasons why the other kinds were rejected.
         parameters: Physical parameters by name, SI units.
-        warnings: Warnings about the clip and the result, in whole sentences.
+        warnings: Warnings about the clip and the result, as full sentences.
         fit: Fit of the best kind.
-        holdout: Prediction of the last third; None with too few samples.
+        holdout: Prediction of the held-out last third of the clip; None with too few samples.
     """
 
     motion: str
@@ -57,7 +57,7 @@ class Identification:
 
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Interval of each identifiable parameter at 95 %."""
+        """Interval at the 95 % level of each identifiable parameter."""
         return {
             name: parameter.interval_95
             for name, parameter in self.parameters.items()
@@ -66,7 +66,7 @@ class Identification:
 
     @property
     def scale(self) -> float | None:
-        """Scale of the picture, pixels a meter; None if not identifiable."""
+        """Scale of the picture, pixels per meter; None if not identifiable."""
         scale = self.fit.model.scale(self.fit.values, self.evidence.known_tensors)
         return None if scale is None else float(scale)
 
@@ -91,7 +91,7 @@ class Identification:
 
     @property
     def trajectory(self) -> Trajectory:
-        """Fitted motion over the samples for which the model holds, one state an engine step."""
+        """Fitted trajectory over the samples for which the model holds, with one state per engine step."""
         setup, steps = self.fit.model.setup(self.fit.values), self.fit.problem.steps
         factor = 1 / (self.scale or 1.0) ** self.fit.model.state_length_power if self.unit == "m" else 1.0
         start = State(factor * setup.state.q.detach(), factor * setup.state.v.detach())

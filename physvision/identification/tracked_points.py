@@ -1,4 +1,4 @@
-"""Points of an engine's bodies that are tracked in a clip, and the plane in which they move."""
+"""Tracked points on an engine's bodies, and the plane in which they move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from physvision.physics.engine import MechanicalEngine
 
 _DEFAULTS = CustomSceneSettings()
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-# Properties of the dynamics do not affect where a state has the points; preparing them for every world is costly.
+# Dynamic properties do not affect the positions of points in a state, and compiling them for every world is costly.
 _DYNAMIC_PROPERTIES = {
     "mass", "inertia", "center_of_mass", "joint_stiffness", "joint_damping", "friction_loss", "armature",
     "spring_reference", "gravity", "friction", "rotational_friction", "restitution", "fluid", "drag_size",
@@ -30,7 +30,7 @@ class TrackedPoints:
     Attributes:
         engine: Engine of the bodies.
         names: Names of the points: sites, shapes or bodies.
-        settings: Numbers of the search for the plane.
+        settings: Settings of the search for the plane.
     """
 
     engine: MechanicalEngine
@@ -59,7 +59,7 @@ class TrackedPoints:
         return torch.stack(positions, 1)
 
     def random_positions(self) -> Float[Tensor, "states points 3"]:
-        """Return the positions of the points in random states; the first state is that of the scene's description."""
+        """Return the positions of the points in random states; the first is the scene's initial state."""
         count = self.settings.probe_states
         state = self.engine.initial_state(count, torch.float64)
         generator = torch.Generator().manual_seed(0)
@@ -72,8 +72,8 @@ class TrackedPoints:
         """Return the directions of the scene that point right and up in the picture.
 
         Args:
-            axes: Two axes of the scene, such as "xz" or "-xz"; if not given, the plane follows from where the points
-                can go and from gravity, with x (or y) to the right.
+            axes: Two axes of the scene that point right and up, such as "xz" or "-xz"; if None, the plane is the one in
+                which the points can move, with up opposite to gravity and x (or y) to the right.
         """
         if axes is not None:
             return _parse_plane(axes)
@@ -96,13 +96,13 @@ class TrackedPoints:
 
     @property
     def gravity(self) -> Float[Tensor, " 3"]:
-        """Gravity of the scene, m/s²; zero where it has no such property."""
+        """Gravity of the scene, m/s²; zero if the engine has no such property."""
         gravity = dict(self.engine.properties.items()).get("gravity", torch.zeros(3, dtype=torch.float64))
         return torch.nn.functional.pad(gravity.double(), (0, 3 - len(gravity)))
 
 
 def _normal_to_line(direction: np.ndarray, gravity: np.ndarray) -> np.ndarray:
-    """Return the normal of the plane through a line and gravity, or z, or x, whichever is not parallel to the line."""
+    """Return the normal of the plane through a line and the first of gravity, z and x that is not parallel to it."""
     for candidate in (gravity, np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])):
         normal = np.cross(direction, candidate)
         if np.linalg.norm(normal) > 1e-6:
@@ -111,7 +111,7 @@ def _normal_to_line(direction: np.ndarray, gravity: np.ndarray) -> np.ndarray:
 
 
 def moving_body_names(engine: MechanicalEngine) -> list[str]:
-    """Return the bodies that can move and have a visible shape; all that can move if none has."""
+    """Return the bodies that can move and have a visible shape, or all that can move if none of them has one."""
     visible = {shape.body for shape in engine.geometry if shape.body is not None}
     names = list(engine.body_names)
     positions = TrackedPoints(engine, names).random_positions()
@@ -121,14 +121,14 @@ def moving_body_names(engine: MechanicalEngine) -> list[str]:
 
 
 def _resolve(engine: MechanicalEngine, name: str) -> tuple[str, int, tuple[float, ...]]:
-    """Return the carrier of a named point ("shape" or "body"), its row, and the point in its frame."""
+    """Return the kind of object that carries a named point ("shape" or "body"), its row, and the point in its frame."""
     sites = engine.sites
     shapes = [shape.name for shape in engine.geometry]
     if name in sites:
         return "body", *sites[name]
     if name in engine.body_names:
         row = engine.body_names.index(name)
-        # The thickest of several shapes is the visible one; strings and rods are thin.
+        # The thickest of several shapes is taken as the tracked one, since strings and rods are thin.
         attached = [k for k, shape in enumerate(engine.geometry) if shape.body == row]
         if attached:
             return "shape", max(attached, key=lambda k: _thickness(engine, k)), (0.0, 0.0, 0.0)

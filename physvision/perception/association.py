@@ -36,7 +36,7 @@ class Tracklet:
         self.frames.append(frame)
         self.times.append(time)
         self.blobs.append(blob)
-        # All blobs of the next frame are compared with these, so they are cached until a blob is added.
+        # These values are compared with every blob of the next frame, so they are cached until a blob is added.
         for cached in ("_medians", "velocity"):
             self.__dict__.pop(cached, None)
 
@@ -47,12 +47,12 @@ class Tracklet:
 
     @property
     def area(self) -> float:
-        """Median area of the blobs, px."""
+        """Median area of the blobs in pixels."""
         return self._medians[0]
 
     @property
     def color(self) -> Float[np.ndarray, "3"]:
-        """Median color of the blobs, levels."""
+        """Median color of the blobs (red, green, blue), levels."""
         return self._medians[1]
 
     @property
@@ -83,7 +83,7 @@ class Tracklet:
 
     @cached_property
     def _medians(self) -> tuple[float, np.ndarray, float]:
-        """Median area, color and contrast of about twenty blobs."""
+        """Median area, color and contrast over an evenly spaced sample of blobs."""
         sample = self.blobs[:: max(1, len(self) // 20)]
         return (
             float(np.median([blob.area for blob in sample])),
@@ -98,14 +98,14 @@ def _median_velocity(times: list[float], blobs: list[Blob]) -> np.ndarray:
 
 
 class TrackletBuilder:
-    """Builds tracklets frame by frame, by greedy assignment of the cheapest pairs."""
+    """Builder of tracklets, frame by frame, by greedy assignment in the order of increasing cost."""
 
     def __init__(self, max_step: float, settings: AssociationSettings = DEFAULT_SETTINGS.association) -> None:
         """Start with an empty set of tracklets.
 
         Args:
             max_step: Largest distance between the first two blobs of a tracklet, px.
-            settings: Gates of the association.
+            settings: Largest gaps and differences that association accepts.
         """
         self._max_step, self._settings = max_step, settings
         self._active: list[Tracklet] = []
@@ -130,7 +130,7 @@ class TrackletBuilder:
         self._active = active
 
     def tracklets(self) -> list[Tracklet]:
-        """Tracklets of sufficient length, merged where one continues another."""
+        """Return the tracklets of sufficient length, merged where one continues another."""
         tracklets = self._finished + self._active
         return merge_tracklets([item for item in tracklets if len(item) >= self._settings.min_length], self._settings)
 
@@ -145,7 +145,7 @@ class TrackletBuilder:
         if velocity is None:
             return distance / self._max_step + difference if distance < self._max_step else _FORBIDDEN
         error = float(np.linalg.norm(blob.position - previous.position - velocity * elapsed))
-        # The object may bounce, but not exceed its speed by much.
+        # The object may bounce, but it does not become much faster.
         gate = previous.size + 1.5 * float(np.linalg.norm(velocity)) * elapsed + 4
         error = min(error, distance + 0.3 * gate)
         return error / gate + 0.8 * difference if error < gate else _FORBIDDEN
@@ -161,15 +161,16 @@ def dissimilarity(first: Blob | Tracklet, second: Blob | Tracklet) -> float:
 def merge_tracklets(
     tracklets: list[Tracklet], settings: AssociationSettings = DEFAULT_SETTINGS.association
 ) -> list[Tracklet]:
-    """Merge tracklets where one continues another, cheapest pairs first.
+    """Merge tracklets where one continues another, in the order of increasing cost.
 
-    Short gaps are merged before long ones, since a swinging object returns to the same position.
+    Short gaps are bridged before long ones: a swinging object returns to the same position, so a match across a long
+    gap may be wrong.
     """
     return _merge_within(_merge_within(tracklets, settings.max_gap), settings.max_merge_gap)
 
 
 def _merge_within(tracklets: list[Tracklet], max_gap: float) -> list[Tracklet]:
-    """Merge tracklets that are separated by gaps of up to `max_gap`, s."""
+    """Merge tracklets that are separated by gaps shorter than `max_gap` seconds."""
     tracklets = list(tracklets)
     costs = np.array([[_merge_cost(early, late, max_gap) for late in tracklets] for early in tracklets])
     costs = costs.reshape(len(tracklets), len(tracklets))

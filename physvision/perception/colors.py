@@ -1,8 +1,8 @@
-"""Color segmentation: which color each pixel shows, and which fraction of the pixel it covers.
+"""Color segmentation: assignment of each pixel to a color, and the fraction of the pixel that the color covers.
 
 A pixel at an edge mixes an object's color c with the background's b: p = b + a (c − b). The coverage a follows by
-projection, a = (p − b)·(c − b) / |c − b|², and the color is the one with the smallest residual. So masks are as smooth
-as the anti-aliased frames, and their centroids have subpixel accuracy.
+projection, a = (p − b)·(c − b) / |c − b|², and the color is the one with the smallest residual. Masks are
+therefore as smooth as the anti-aliased frames, and their centroids have subpixel accuracy.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ColorFilters:
     """Colors of objects and of their background.
 
     Attributes:
-        colors: Red, green, blue of each color, from 0 to 1.
+        colors: Red, green and blue components of each color, from 0 to 1.
         background: Background from 0 to 1: one color as (3, 1, 1), or an image.
         counts: Number of objects of each color.
-        contrast: Distance from the background below which a pixel is background, of full scale.
+        contrast: Color distance below which a pixel counts as background, as a fraction of full scale.
     """
 
     colors: Float[Tensor, "colors 3"]
@@ -70,7 +70,7 @@ class ColorFilters:
         return sum(self.counts)
 
     def masks(self, frames: Float[Tensor, "*batch 3 height width"]) -> Float[Tensor, "*batch colors height width"]:
-        """Fraction of each pixel that each color covers; a pixel belongs to one color at most."""
+        """Return the fraction of each pixel that each color covers; a pixel belongs to at most one color."""
         colors, background = self.colors.to(frames), self.background.to(frames)
         difference = frames - background
         squared = difference.square().sum(-3)
@@ -80,7 +80,7 @@ class ColorFilters:
             length = axis.square().sum(-3)
             projection = (difference * axis).sum(-3)
             coverage = (projection / length).clamp(0, 1)
-            # |p − b − a (c − b)|², expanded, which avoids an image of three channels for each color.
+            # |p − b − a (c − b)|² is expanded, to avoid a three-channel image for each color.
             residual = (squared - coverage * (2 * projection - coverage * length)).clamp_min(0).sqrt()
             coverages.append(coverage)
             # Of colors with equal residuals, such as gray and white on black, the one with the larger coverage wins.
@@ -94,11 +94,11 @@ class ColorFilters:
 
 
 def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> ColorFilters:
-    """Find the colors of a clip's objects, by clustering what differs from the static background.
+    """Find the colors of a clip's objects, by clustering the pixels that differ from the static background.
 
     Args:
         frames: Frames from 0 to 1 of a static camera.
-        objects: Number of objects. There are fewer colors where some share one.
+        objects: Number of objects. If some share a color, fewer colors are returned.
     """
     from kornia.color import rgb_to_lab  # imported here, since its import takes seconds
 
@@ -107,7 +107,7 @@ def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> 
     background = _estimate_background(samples)
     distance = (samples - background).norm(dim=1)
     contrast = max(_SETTINGS.min_contrast, 5 * float(distance.median()))
-    # Edge pixels mix colors: they differ less from the background than their neighbors inside.
+    # Edge pixels mix colors, so they differ less from the background than their neighbors inside the object.
     interior = distance > 0.9 * functional.max_pool2d(distance, 3, stride=1, padding=1)
     pixels = samples.movedim(1, -1)[(distance > contrast) & interior]
     if len(pixels) < objects:
@@ -124,7 +124,10 @@ def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> 
 
 
 def _estimate_background(frames: Tensor) -> Tensor:
-    """Estimate the background as the median over time; one color if most of it is, so that slow objects remain."""
+    """Estimate the background as the median over time, or as one color if most of the median has it.
+
+    With one color, slow objects do not become a part of the background.
+    """
     median = frames.median(dim=0).values
     color = median.flatten(1).median(dim=1).values[:, None, None]
     is_plain = (median - color).norm(dim=0) < _SETTINGS.min_contrast
@@ -132,23 +135,23 @@ def _estimate_background(frames: Tensor) -> Tensor:
 
 
 def _cluster_colors(lab: np.ndarray, objects: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster colors into one cluster per object, fewer where centers would be too close; the brightest first."""
+    """Cluster colors into one cluster per object, or fewer if centers would be too close; the brightest one first."""
     labels, centers = k_means(lab, min(objects, len(lab)))
     while _min_distance(centers) < _SETTINGS.min_lab_distance:
         labels, centers = k_means(lab, len(centers) - 1)
-    # Sorted, so that the order does not depend on the initial centers.
+    # The clusters are sorted, so that their order does not depend on the initial centers.
     order = np.lexsort(centers.T[::-1])[::-1]
     return np.argsort(order)[labels], centers[order]
 
 
 def _min_distance(centers: np.ndarray) -> float:
-    """Smallest distance between two centers; infinite for a single one."""
+    """Return the smallest distance between two centers; infinite for a single one."""
     distances = np.linalg.norm(centers[:, None] - centers[None], axis=-1)
     return float(distances[~np.eye(len(centers), dtype=bool)].min(initial=np.inf))
 
 
 def _apportion(sizes: np.ndarray, objects: int) -> tuple[int, ...]:
-    """Distribute the number of objects over the clusters by their sizes, at least one each."""
+    """Distribute the objects over the clusters in proportion to the cluster sizes, at least one to each."""
     counts = np.ones(len(sizes), int)
     for _ in range(objects - len(sizes)):
         counts[np.argmax(sizes / counts)] += 1

@@ -1,4 +1,4 @@
-"""Repeatable iteration over the frames of a clip or file, cropped and shrunk to what is analyzed."""
+"""Repeatable iteration over the frames of a clip or file, cropped and downscaled for analysis."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Box = tuple[float, float, float, float]  # x and y of the upper left corner, wid
 
 @dataclass(frozen=True)
 class FrameSource:
-    """Frames in red, green and blue with their times, decoded anew in each iteration.
+    """RGB frames with their times, decoded again in each iteration.
 
     Attributes:
         source: Clip in memory or path of a video.
-        crop: Part of the image to analyze as x, y, width, height, px; all of it if None.
+        crop: Part of the image to analyze as x, y, width, height, px; the whole image if None.
         start: Time before which frames are skipped, s.
         stop: Time from which frames are skipped, s.
-        max_side: Longer side above which frames are shrunk by an integer factor, px.
+        max_side: Largest side length, px; larger frames are downscaled by an integer factor.
     """
 
     source: Clip | str | os.PathLike[str]
@@ -48,7 +48,7 @@ class FrameSource:
         return (self.source.source or "clip") if isinstance(self.source, Clip) else Path(self.source).name
 
     def __iter__(self) -> Iterator[tuple[float, np.ndarray]]:
-        """Yield times, s, and frames, levels of 0 to 255."""
+        """Yield the time, s, and the image, levels of 0 to 255, of each frame."""
         for time, frame in self._decode():
             if self.start is not None and time < self.start:
                 continue
@@ -71,7 +71,7 @@ class FrameSource:
         return video.stream(self.source, color="rgb")
 
     def _bounds(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-        """Left, top, right and bottom of the analyzed part of frames of this shape."""
+        """Return left, top, right and bottom of the analyzed part of frames of this shape, px."""
         if self.crop is None:
             return 0, 0, shape[1], shape[0]
         x, y, width, height = self.crop

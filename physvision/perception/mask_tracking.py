@@ -1,8 +1,8 @@
-"""Objects in color masks, distinguished over time where several share a color.
+"""Tracking of objects in color masks, also of several objects that share a color.
 
 Each object has a predicted position: its last position plus its last displacement. A pixel is assigned to the object
-with the nearest prediction, and the centers move to the centroids of their pixels until convergence. So two balls of
-one color do not swap when they touch, unless one moves by half their distance in a frame.
+with the nearest prediction, and the centers move to the centroids of their pixels until convergence (k-means). Two
+balls of one color therefore do not swap when they touch, unless one moves by half their distance in a frame.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def track_masks(masks: Float[Tensor, "times colors height width"], counts: tuple
     """Split color masks into objects and track them, in the order of the colors.
 
     Args:
-        masks: Mask of each color, see `ColorFilters.masks`.
+        masks: Mask of each color over time; see `ColorFilters.masks`.
         counts: Number of objects of each color; one each by default.
     """
     counts = counts or (1,) * masks.shape[1]
@@ -56,7 +56,7 @@ def track_masks(masks: Float[Tensor, "times colors height width"], counts: tuple
 
 
 def centroids(masks: Float[Tensor, "*batch height width"]) -> Float[Tensor, "*batch 2"]:
-    """Centroid of each mask, x and y in px from the upper left corner; the image's center where a mask is empty."""
+    """Return the centroid of each mask, px from the upper left corner; the image's center where a mask is empty."""
     height, width = masks.shape[-2:]
     x = torch.arange(width, dtype=masks.dtype, device=masks.device) + 0.5
     y = torch.arange(height, dtype=masks.dtype, device=masks.device) + 0.5

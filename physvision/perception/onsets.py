@@ -12,8 +12,8 @@ from physvision.video import AudioTrack
 def detect_onsets(audio: AudioTrack, settings: OnsetSettings = DEFAULT_SETTINGS.onsets) -> Float[np.ndarray, " onsets"]:
     """Detect the onsets of impacts, in seconds since the clip's first frame.
 
-    The power of the differences between samples is compared with that just before: hum and wind are weak in it,
-    impacts are strong.
+    The audio is high-pass filtered by differences between successive samples, which suppress hum and wind. Its power in
+    each short block is compared with the mean power just before.
     """
     change = np.abs(np.diff(audio.samples.mean(1)))
     size = max(1, round(settings.block * audio.sample_rate))
@@ -27,7 +27,7 @@ def detect_onsets(audio: AudioTrack, settings: OnsetSettings = DEFAULT_SETTINGS.
     loud = np.flatnonzero(power[1:] > settings.min_power_ratio * np.maximum(background, floor)) + 1
     onsets: list[float] = []
     for block in loud:
-        # The onset is the first sample that exceeds the noise before it.
+        # The onset is the first difference that clearly exceeds the noise before it.
         noise = 6 * float(np.sqrt(power[max(0, block - span) : block].mean()))
         window = slice((block - 1) * size, (block + 1) * size)
         sample = int(np.argmax(change[window] > max(noise, 0.1 * float(change[window].max()))))

@@ -1,9 +1,9 @@
 """Synthetic pairs of frames with known optical flow: plain or textured shapes that move over a background.
 
-Each layer has a pose at each of two times. A pixel's color is looked up where the pose maps it in the layer's own
-image, so both frames are exact resamplings of one scene, and the flow at a pixel of the first frame is the displacement
-of the foremost layer there. Backgrounds rest or move, shapes translate and rotate; pixels that are hidden in the second
-frame have a flow, too.
+Each layer has a pose at each of two times. The inverse pose maps a pixel to the layer's own image, where its color is
+looked up, so both frames are exact resamplings of one scene. The flow at a pixel of the first frame is the displacement
+of the foremost layer there. Backgrounds are static or move; shapes translate and rotate. Pixels that are occluded in
+the second frame have a flow as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils.data import Dataset
 
 
 class FlowSample(NamedTuple):
-    """Batch of frame pairs from 0 to 1, with the flow (x, y) of the first frame, px, and the mask of its shapes."""
+    """Batch of frame pairs from 0 to 1, with the flow (x, y), px, and the mask of shapes, both of the first frame."""
 
     first: Float[Tensor, "batch 3 height width"]
     second: Float[Tensor, "batch 3 height width"]
@@ -35,13 +35,13 @@ class SyntheticFlow:
 
     Attributes:
         size: Side of the frames, px.
-        max_shapes: Largest number of shapes in front of the background; the smallest is one.
+        max_shapes: Largest number of shapes in front of the background; the smallest number is one.
         radius_range: Smallest and largest radius of the shapes, px.
         max_speed: Largest displacement of a shape, px.
         max_background_speed: Largest displacement of a moving background, px.
         max_rotation: Largest rotation of a shape, rad.
-        textured_fraction: Fraction of the layers that have a texture.
-        max_noise: Largest standard deviation of the pixel noise.
+        textured_fraction: Fraction of the layers, background included, that have a texture.
+        max_noise: Largest standard deviation of the pixel noise, as a fraction of full scale.
     """
 
     size: int = 64
@@ -89,8 +89,8 @@ class SyntheticFlow:
         is_textured = uniform() < self.textured_fraction
         stretch = 1 + 0.6 * uniform() * (uniform() < 0.4)
         exponent = torch.where(uniform() < 0.6, 2.0, 8.0)
-        # Invisible motion has no flow: of a plain background, or the rotation of a plain disc. Small speeds and small
-        # shapes are frequent in the data sets and hard to estimate, so they are drawn more often.
+        # No invisible motion is drawn, such as that of a plain background or the rotation of a plain disc. Small speeds
+        # and small shapes are frequent in the data sets and hard to estimate, so they are drawn more often.
         if is_background:
             moves = is_textured & (uniform() < 0.5)
             shift = self.max_background_speed * uniform(1) ** 2 * direction * moves[:, None]
@@ -104,7 +104,7 @@ class SyntheticFlow:
         contrast = 0.5 * (0.2 + 0.8 * uniform()) * is_textured
         color = uniform(3, 1, 1)
         if is_background:
-            # Most tables are dark and plain.
+            # Most tabletops are dark and plain, so backgrounds are darkened, and some are black.
             color = color * uniform(1, 1, 1) * (uniform(1, 1, 1) < 0.7)
         image = color + contrast[:, None, None, None] * _draw_textures(batch, generator)
         return _Layer(
@@ -120,7 +120,17 @@ class SyntheticFlow:
 
 @dataclass(frozen=True)
 class _Layer:
-    """Superellipse |x/a|ⁿ + |y/b|ⁿ ≤ 1 with an image, at two poses; n = 2 is an ellipse, 8 almost a rectangle."""
+    """Superellipse |x/a|ⁿ + |y/b|ⁿ ≤ 1 with an image, at two poses; n = 2 is an ellipse, n = 8 almost a rectangle.
+
+    Attributes:
+        center: Center in the first frame, px, (batch, 2).
+        heading: Rotation angle in the first frame, rad, (batch,).
+        shift: Displacement of the center between the frames, px, (batch, 2).
+        rotation: Rotation between the frames, rad, (batch,).
+        radii: Half-axes a and b, px, (batch, 2).
+        exponent: Exponent n of the superellipse, (batch,).
+        image: Image of the layer, one texel per pixel, (batch, 3, height, width).
+    """
 
     center: Tensor
     heading: Tensor
@@ -131,17 +141,17 @@ class _Layer:
     image: Tensor
 
     def to_local(self, pixels: Tensor, time: int) -> Tensor:
-        """Transform points of a frame to the layer's axes."""
+        """Transform points of the first (time 0) or second (time 1) frame to the layer's coordinates."""
         center = self.center + time * self.shift
         return _rotate(pixels - center[:, None, None], -(self.heading + time * self.rotation))
 
     def displacement(self, pixels: Tensor) -> Tensor:
-        """Displacement of points from the first to the second pose."""
+        """Return the displacement of points from the first to the second frame, px."""
         offset = pixels - self.center[:, None, None]
         return _rotate(offset, self.rotation) - offset + self.shift[:, None, None]
 
     def coverage(self, local: Tensor) -> Tensor:
-        """Fraction of each pixel that the shape covers, by its distance from the edge along the gradient."""
+        """Return the fraction of each pixel that the shape covers, by a first-order distance from its edge."""
         exponent = self.exponent[:, None, None, None]
         scaled = (local.abs() / self.radii[:, None, None]).clamp_min(1e-4)
         level = scaled.pow(exponent).sum(-1)
@@ -151,7 +161,7 @@ class _Layer:
         return (0.5 - (radial - 1) / gradient).clamp(0, 1)
 
     def color(self, local: Tensor) -> Tensor:
-        """Color at points of the layer, bilinear in its image, one texel per pixel, reflected at the border."""
+        """Return the color at points of the layer, interpolated bilinearly in its image, reflected at the border."""
         grid = local * 2 / self.image.shape[-1]
         colors = functional.grid_sample(self.image, grid, padding_mode="reflection", align_corners=False)
         return colors.permute(0, 2, 3, 1)
@@ -164,7 +174,7 @@ def _rotate(points: Tensor, angle: Tensor) -> Tensor:
 
 
 def _draw_textures(batch: int, generator: torch.Generator, size: int = 96) -> Tensor:
-    """Draw smooth colored noise of several scales, about −1 to 1."""
+    """Draw smooth colored noise of several scales, values of about −1 to 1."""
     total = torch.zeros(batch, 3, size, size)
     for cells in (4, 12, 32):
         weight = torch.rand(batch, 1, 1, 1, generator=generator)
@@ -178,20 +188,20 @@ def _draw_textures(batch: int, generator: torch.Generator, size: int = 96) -> Te
 
 @cache
 def _bicubic_matrix(cells: int, size: int) -> Tensor:
-    """Matrix of bicubic interpolation along one axis; a product with it is much faster than interpolation."""
+    """Return the matrix of bicubic interpolation along one axis; its product is much faster than `interpolate`."""
     unit_vectors = torch.eye(cells)[:, None, :, None]
     return functional.interpolate(unit_vectors, size=(size, 1), mode="bicubic", align_corners=False)[:, 0, :, 0].T
 
 
 class FlowPairs(Dataset[FlowSample]):
-    """Batches of synthetic pairs, drawn on access from the seed and the batch's index."""
+    """Data set of batches of synthetic frame pairs, drawn on access from the seed and the batch's index."""
 
     def __init__(self, batches: int, batch: int = 8, seed: int = 0, recipe: SyntheticFlow | None = None) -> None:
-        """Define the data set.
+        """Set the size, seed and distribution of the data set.
 
         Args:
             batches: Number of batches.
-            batch: Pairs per batch.
+            batch: Number of pairs per batch.
             seed: Seed of all batches.
             recipe: Distribution of the pairs; the default one if None.
         """

@@ -1,4 +1,4 @@
-"""Position of one object over time, and tracks as comma-separated tables."""
+"""Trajectories of objects in the image, and tables (CSV) of them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Track:
     """Trajectory of one object in the image.
 
     Attributes:
-        times: Seconds since the clip's first frame, increasing, not necessarily at equal steps.
+        times: Times since the clip's first frame, s, increasing, not necessarily at equal steps.
         positions: Coordinates x to the right and y down, in `unit`: pixels from the upper left corner of the image, so
-            that pixel centers are at half-integers, or meters. Interpolated where the object is not observed, NaN
-            before the first and after the last observation.
+            that pixel centers are at half-integers, or meters. They are interpolated where the object is not observed,
+            and NaN before the first and after the last observation.
         sigma: Standard deviation of each coordinate, in `unit`; infinite where the object is not observed.
         observed: Mask of the times at which the object is detected.
         angle: Direction of the long axis from x towards y, unwrapped, rad; None for a round object.
@@ -35,8 +35,8 @@ class Track:
         color: Red, green and blue from 0 to 1; None if unknown.
         name: Name of the object in messages and reports.
         unit: Unit of lengths, "px" or "m".
-        notes: Sentences about what limits the track's reliability.
-        static_before_visible: If true, nothing moved near the first observed position just before it.
+        notes: Limits of the track's reliability, as full sentences.
+        static_before_visible: If true, nothing moved near the first observed position just before that observation.
     """
 
     times: Float[np.ndarray, " times"]
@@ -82,7 +82,7 @@ class Track:
 
 
 def write_tracks(path: str | os.PathLike[str], tracks: Sequence[Track]) -> None:
-    """Write tracks with common times as columns `t, x, y[, angle]`; fields are empty where nothing is observed."""
+    """Write tracks with common times as columns `t, x, y[, angle]`; fields are empty where not observed."""
     if not tracks or any(not np.array_equal(track.times, tracks[0].times) for track in tracks):
         raise InputError("tracks: expected at least one, all with the same times")
     names = ["t"]
@@ -96,7 +96,7 @@ def write_tracks(path: str | os.PathLike[str], tracks: Sequence[Track]) -> None:
             row: list[str] = [f"{time:.9g}"]
             for track in tracks:
                 values = list(track.positions[sample]) + ([] if track.angle is None else [track.angle[sample]])
-                if track.unit == "m":  # tables of lengths have y upwards
+                if track.unit == "m":  # in tables in meters, y points up
                     values[1:] = [-value for value in values[1:]]
                 row += [f"{value:.9g}" if track.observed[sample] else "" for value in values]
             writer.writerow(row)
@@ -106,8 +106,8 @@ def read_tracks(path: str | os.PathLike[str], unit: str = "px") -> list[Track]:
     """Read tracks from a table with a header: times `t`, then `x`, `y` and optionally `angle` (rad) of each object.
 
     Column names may have a suffix after an underscore (`x_1`, `y_1`, `x_bob`). Columns are separated by commas,
-    semicolons or tabs; with the latter two, the decimal sign may be a comma. Other columns are ignored. An object is
-    not observed where a field is empty or NaN.
+    semicolons or tabs; with the latter two, the decimal separator may be a comma. Other columns are ignored. An object
+    is not observed where a field is empty or NaN.
 
     Args:
         path: Path of the table.
@@ -150,8 +150,9 @@ def _table_track(times: np.ndarray, positions: np.ndarray, angle: np.ndarray | N
 def estimate_noise(positions: Float[np.ndarray, "times 2"]) -> float:
     """Estimate the standard deviation of white noise on smooth positions.
 
-    Differences of order k of white noise have (2k over k) times its variance, while those of a smooth, well-sampled
-    motion vanish with k. So the minimum over some orders is taken; the median is robust to impacts.
+    Differences of order k of white noise have a variance (2k choose k) times that of the noise, while those of a
+    smooth, well-sampled motion vanish with increasing k. The smallest of the estimates of several orders is therefore
+    returned; each is based on the median, which is robust to impacts.
     """
     if len(positions) < 8:
         return 1.0

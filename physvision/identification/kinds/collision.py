@@ -20,7 +20,10 @@ from physvision.physics import rigid2d
 
 
 def candidate_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the model of two discs with friction; the first body is the one that is faster before the impact."""
+    """Return the model of two discs with friction.
+
+    Its mass ratio is that of the initially slower body to the initially faster one.
+    """
     settings, dt = evidence.settings.collision, evidence.dt
     if len(evidence.tracks) != 2:
         raise UnsuitableError("a collision needs two moving objects")
@@ -54,7 +57,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         MotionModel(
             "collision", engine, unknowns, setup, _observe, parameters, {"mass_ratio": "", "restitution": ""},
             int(indices[first]), int(indices[end - 1]) + 1,
-            # The contact slides or sticks, and no gradient leads from one mode to the other: start from both.
+            # The contact slides or sticks, and gradients do not cross from one mode to the other: start from both.
             starts={
                 "restitution": torch.tensor([restitution, restitution, 0.5, 0.9], dtype=torch.float64),
                 "friction": torch.tensor([0.003, 0.2, 0.003, 0.003], dtype=torch.float64),
@@ -108,7 +111,7 @@ class _TableFriction:
         dt: Step of the engine, s.
         steps: Number of engine steps.
         impact_time: Estimated time of the impact after the first sample, s.
-        settings: Iterations and limits of the time of impact.
+        settings: Settings with the iterations and limits of the search for the time of impact.
     """
 
     dt: float
@@ -121,8 +124,8 @@ class _TableFriction:
         deceleration, before = values["deceleration"], values["velocities"].unflatten(1, (2, 2))
         impact_time, after = self._impact(values)
         start_times = self.dt * torch.arange(self.steps, dtype=before.dtype)
-        # The step that contains the impact keeps the force from before it, and the next step compensates for that: the
-        # bodies collide with the correct velocities, and have the correct ones again one step after the impact.
+        # The step that contains the impact keeps the force from before the impact, and the next step compensates for
+        # it, so that the velocities are correct at the impact and again at the end of the next step.
         late = (start_times - impact_time[:, None]) / self.dt
         before_weight = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
         direction_before = self._directions(before, deceleration, start_times.expand(len(impact_time), -1))
@@ -135,10 +138,10 @@ class _TableFriction:
     def _impact(self, values: Values) -> tuple[Float[Tensor, " worlds"], Float[Tensor, "worlds bodies 2"]]:
         """Return the time of impact and the velocities of both bodies after it.
 
-        Newton's method on the distance between the centers gives the time. Along the normal the separation speed is
-        the approach speed times the restitution. The tangential impulse is at most μ times the normal one (Coulomb's
-        law), and at most the one that makes the rims of two discs, of inertia m r²/2, stick to each other: a third of
-        the impulse that would stop the sliding if the discs could not rotate.
+        Newton's method on the distance between the centers gives the time. Along the normal, the separation speed is
+        the approach speed times the restitution. The tangential impulse has two upper limits: μ times the normal
+        impulse (Coulomb's law), and the impulse at which the rims stick. For discs, whose inertia is m r²/2, the latter
+        is a third of the impulse that would stop the sliding if they could not rotate.
         """
         ratio, limit = values["mass_ratio"], self.settings.max_shift
         time = torch.full_like(ratio, self.impact_time)
@@ -157,14 +160,14 @@ class _TableFriction:
         return time, velocities + torch.stack([-impulse, impulse / ratio[:, None]], 1)
 
     def _directions(self, velocity: Tensor, deceleration: Tensor, elapsed: Tensor) -> Tensor:
-        """Return the unit direction of motion in each step, scaled down in the step in which it ends, then zero."""
+        """Return the unit direction of motion in each step, scaled down in the step in which it stops, then zero."""
         speed = (velocity.square().sum(2) + 1e-9).sqrt()
         duration = speed / deceleration.clamp(min=1e-6)[:, None]
         fraction = ((duration[:, None] - elapsed[..., None]) / self.dt).clamp(0, 1)
         return fraction[..., None] * (velocity / speed[..., None])[:, None]
 
     def _approach(self, gap: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the normal, the approach speed along it, and the first body's tangential relative velocity."""
+        """Return the normal, the approach speed along it, and the tangential relative velocity of the first body."""
         normal = gap / gap.norm(dim=1, keepdim=True)
         relative = -velocities.diff(dim=1)[:, 0]
         speed = (relative * normal).sum(1)
@@ -173,7 +176,7 @@ class _TableFriction:
 
 
 def _state_at(values: Values, time: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the vector from the first body's center to the second's, and both velocities, before any impact."""
+    """Return the vector from the first body's center to the second's, and both velocities, without an impact."""
     positions, velocities = (values[name].unflatten(1, (2, 2)) for name in ("positions", "velocities"))
     speed = (velocities.square().sum(2) + 1e-9).sqrt()
     duration = torch.minimum(time[:, None], speed / values["deceleration"].clamp(min=1e-6)[:, None])[..., None]

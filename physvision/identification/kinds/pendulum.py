@@ -23,7 +23,7 @@ from physvision.physics.particle import Particle
 
 
 def candidate_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the model of a damped pendulum, and as its relaxation one whose pivot drifts."""
+    """Return the model of a damped pendulum; its relaxation has a pivot that drifts."""
     settings, dt = evidence.settings.pendulum, evidence.dt
     indices, times, positions = evidence.samples(settings.min_samples)
     direction, _ = principal_direction(positions)
@@ -65,7 +65,7 @@ def _setup(values: Values) -> Setup:
 
 
 def _observe(sampled: SampledState) -> torch.Tensor:
-    """Return the position of the bob in a tilted picture, y down."""
+    """Return the position of the bob in the picture of a tilted camera, y down."""
     angle = sampled.state.q[:, 0] + sampled.values["tilt"]
     arm = torch.stack([angle.sin(), angle.cos()], 1)
     return sampled.values["pivot"] + sampled.values["arm_length"][:, None] * arm
@@ -77,7 +77,7 @@ def _observe_drifting(sampled: SampledState) -> torch.Tensor:
 
 
 def _starts(times: Samples, positions: Positions, period: float) -> dict[str, object]:
-    """Return starts from circles through the track, a fitted one and flatter ones, with matching frequencies."""
+    """Return starts from the circle fitted to the track and from circles of other radii, each with its frequency."""
     center, radius = fit_circle(positions)
     mean = positions.mean(0)
     lowest = positions[np.argsort(positions[:, 1])[-max(3, len(positions) // 20) :]].mean(0)
@@ -90,7 +90,7 @@ def _starts(times: Samples, positions: Positions, period: float) -> dict[str, ob
     for pivot, arc in circles:
         angle = np.unwrap(np.arctan2(*(positions - pivot).T))
         amplitude = min(float(np.ptp(angle)) / 2, 3.0)
-        # The period of a pendulum grows with its amplitude; the series has an error of 1 % at 120°.
+        # The period of a pendulum grows with its amplitude; the series has an error of 1 % at an amplitude of 120°.
         period_ratio = 1 + amplitude**2 / 16 + 11 * amplitude**4 / 3072
         count = min(len(times), 5)
         spin, start = np.polyfit(times[:count] - times[0], angle[:count], 1)
@@ -101,7 +101,7 @@ def _starts(times: Samples, positions: Positions, period: float) -> dict[str, ob
 
 
 def _scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
-    """Return the scale, pixels a meter: known, or by the length that gravity implies for a bob on a light arm."""
+    """Return the scale, pixels per meter: the known one, or that implied by gravity for a bob on a massless arm."""
     if "scale" in known_values:
         return known_values["scale"]
     if "gravity" in known_values:
@@ -110,7 +110,7 @@ def _scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
 
 
 def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
-    """Return the small-amplitude period and the damping, and the length by gravity or gravity by the length."""
+    """Return the small-amplitude period, the damping, and the length from gravity or gravity from the length."""
     restoring = values["restoring"]
     missing = "only length over gravity is observable: needs gravity, length or scale"
     parameters: ParameterValues = {

@@ -1,4 +1,4 @@
-"""Object that slides or rolls along straight ground: down a slope with gain of speed, or on the level to a stop."""
+"""Sliding or rolling along a straight line: accelerating down a slope, or decelerating to a stop on level ground."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
 def slide_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the model of sliding with friction, to a stop or with a constant acceleration."""
+    """Return the model of sliding with friction, either to a stop or with a constant acceleration."""
     settings = evidence.settings.line
     line = fit_line(evidence, settings.min_samples, settings.max_width)
     returns = line.distances[-1] < line.distances.max() - 0.05 * np.ptp(line.distances)
@@ -51,7 +51,7 @@ def roll_models(evidence: Evidence) -> list[MotionModel]:
 
 
 def _decelerates(line: StraightTrack) -> bool:
-    """Return whether the second half is slower than the first."""
+    """Return whether the mean speed of the second half of the track is lower than that of the first."""
     half = len(line.times) // 2
     early, late = (
         np.polyfit(line.times[part], line.distances[part], 1)[0] for part in (slice(half), slice(half, None))
@@ -60,7 +60,7 @@ def _decelerates(line: StraightTrack) -> bool:
 
 
 def _line_unknowns(line: StraightTrack) -> list[Unknown]:
-    # The origin may lie anywhere along the line: its place there is fixed by the first sample.
+    # Any point of the line could be the origin; the position at the first sample is taken.
     return [
         Unknown("origin", line.center.tolist(), scale=float(np.ptp(line.distances)), unit="px"),
         Unknown("heading", line.heading, scale=0.05, unit="rad"),
@@ -68,7 +68,7 @@ def _line_unknowns(line: StraightTrack) -> list[Unknown]:
 
 
 def _origin(line: StraightTrack, distance: float) -> torch.Tensor:
-    """Return the position at a distance along the line, pixels."""
+    """Return the position at a distance along the line from its center, pixels."""
     return torch.from_numpy(line.center + distance * np.array([math.cos(line.heading), math.sin(line.heading)]))
 
 
@@ -114,13 +114,13 @@ def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> 
 
 
 def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
-    """Return the model on level ground: a block on rough ground in the plane's engine, which stops by itself."""
+    """Return the model on level ground: a block in the planar engine `rigid2d` that friction brings to a stop."""
     size = float(np.ptp(line.distances))
     moving = line.distances < line.distances.max() - 0.02 * size
     last = max(6, int(np.flatnonzero(moving)[-1]) + 1)
     guess = fit_polynomial(line.times[:last] - line.times[0], line.distances[:last, None], 2)[:, 0]
     deceleration = max(-2 * float(guess[2]), 1e-2 * size)
-    gravity = 4 * deceleration  # for a friction coefficient of 1/4; only the ratio matters
+    gravity = 4 * deceleration  # friction coefficient 1/4; only the ratio of deceleration to gravity matters
     block = rigid2d.Rectangle((0.08 * size, 0.02 * size), (0, 0), velocity=(1.0, 0), restitution=0.0, name="block")
     ground = rigid2d.Rectangle((40 * size, size), (0, 0.51 * size), static=True, restitution=0.0, name="ground")
     unknowns = [
