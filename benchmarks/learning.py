@@ -94,7 +94,7 @@ def forward_backward(environment: Environment, batch: int, seed: int) -> Callabl
         inputs = [entry.detach().requires_grad_() for entry in (worlds.state.q, worlds.state.v, action)]
         result = environment.step(State(*inputs[:2]), inputs[2])
         torch.autograd.grad(environment.observe_state(result.state).sum() + result.reward.sum(), inputs)
-        worlds.advance(result.state, result.failed)
+        worlds.set_states(result.state, result.failed)
         worlds.reset(result.terminated | (worlds.elapsed_steps >= environment.max_episode_steps))
         return batch
 

@@ -52,12 +52,12 @@ def trained(variant: str, seed: int, steps: int, out: Path) -> dict:
     schedule = TrainingSchedule(steps, eval_every=EVERY, eval_episodes=EPISODES, checkpoint_every=FIRST)
     learn("Ant", VARIANTS[variant], schedule, seed, folder)
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    lines = [line for line in lines if line["steps"] > VARIANTS[variant].agent.learning_starts]
+    lines = [line for line in lines if line["steps"] > VARIANTS[variant].off_policy.learning_starts]
     rewards = {str(line["steps"]): line["reward"] for line in lines}
     return {
         "rewards": rewards,
-        "seconds": lines[-1]["seconds"],
-        "dropped": lines[-1].get("skipped_contact_changes", 0.0),
+        "seconds": lines[-1]["cpu_seconds"],
+        "dropped": lines[-1].get("discarded_contact_changes", 0.0),
     }
 
 

@@ -81,7 +81,7 @@ def main(peer: str, run: Path, methods: tuple[str, ...] = tuple(STEPS), out: Pat
     print(f"{'':>5}{'steps':>10}{'reward':>8}{'seconds':>9}{'ours earned that after':>24}{'sooner':>8}")
     for method in methods:
         for line in evaluate(method, peer, out):
-            first = next((our["seconds"] for our in ours if our["reward"] >= line["reward"]), None)
+            first = next((our["cpu_seconds"] for our in ours if our["reward"] >= line["reward"]), None)
             fraction = "" if first is None else f"{first:>22.0f} s{line['seconds'] / first:>6.1f} x"
             print(f"{method:>5}{line['steps']:>10,.0f}{line['reward']:>8.0f}{line['seconds']:>9.0f}{fraction}")
 

@@ -5,9 +5,9 @@
 Steps under random actions. First, how well the first order tells a neighbor whose actions differ by at most `action`
 and whose velocities by at most so many deviations: the error of what it says over what the neighbor differs by, both
 in the medians of all steps, and of those in which a contact or a stop opens or closes. Then the mean squared error of
-MBPO's model, in units of deviations, over 2,000 steps that it has not seen: fitted to true steps alone; to nine fresh
+MBPO's model, in units of deviations, over 2,000 steps that it has not seen: fitted to real steps alone; to nine fresh
 neighbors for each true row, of all steps or without those in which a contact changes; and to two and four times as
-many true steps. All fits take as many updates. Where neighbors bring a model no nearer to that of twice as many steps,
+many real steps. All fits take as many updates. Where neighbors bring a model no nearer to that of twice as many steps,
 MBPO can hardly do with half of them.
 """
 
@@ -26,7 +26,7 @@ from physvision.learning import (
     WorldModelSettings,
 )
 from physvision.learning.replay_buffer import Batch, ReplayBuffer
-from physvision.learning.sample_enhancement import SampleEnhancement, changes_contact
+from physvision.learning.sample_enhancement import SampleEnhancement, has_contact_change
 
 WORLDS, UNSEEN, COUNT = 16, 2000, 9
 
@@ -44,7 +44,7 @@ def random_transitions(game: Environment, steps: int) -> ReplayBuffer:
 
 
 def prediction_error(near: SampleEnhancement, record: ReplayBuffer, places: torch.Tensor) -> float:
-    """Error of the prediction of an augmented transition, relative to its change from the true step."""
+    """Error of the prediction of an augmented transition, relative to its change from the real step."""
     rows = record.gather(places)
     result = near.augment(rows, places, torch.Generator().manual_seed(1))
     moved = near.env.step(State(result["q"], result["v"]), result["action"].double())
@@ -83,7 +83,7 @@ def main(
     """Print the errors of all models.
 
     Args:
-        counts: Numbers of true steps.
+        counts: Numbers of real steps.
         action: Largest differences of actions of augmented transitions, one run each.
         velocity: Largest differences of their velocities, in standard deviations, one run each.
         updates: Gradient updates of a fit.
@@ -101,7 +101,7 @@ def main(
     unknown = near.compute_jacobians(record).failed
     print(f"{1 - unknown / limit:.0%} of steps have derivatives; ", end="")
     print(f"in {dropped.compute_jacobians(record).dropped / limit:.0%} a contact or a stop opens or closes")
-    changed = torch.nonzero(changes_contact(game, record.gather(torch.arange(limit))))[:, 0]
+    changed = torch.nonzero(has_contact_change(game, record.gather(torch.arange(limit))))[:, 0]
     sizes = [SampleEnhancementSettings(COUNT, *size) for size in zip(action, velocity, strict=True)]
     for size in sizes:
         near.settings = size

@@ -36,8 +36,8 @@ METHODS = {
         PLAY,
         policy_enhancement=True,
         horizon=100,
-        actor_batch=8,
-        actor_every=25,
+        actor_batch_size=8,
+        actor_update_every=25,
         max_action_grad=1.0,
         engine_ratio=0.95,
     ),
@@ -90,7 +90,7 @@ def trained(links: int, method: str, seed: int, seconds: float | None, out: Path
     results = {
         "best": max(fractions)[0],
         "last five": last,
-        "seconds": lines[-1]["seconds"],
+        "seconds": lines[-1]["cpu_seconds"],
         "steps": lines[-1]["steps"],
     }
     if "engine_steps" in lines[-1]:

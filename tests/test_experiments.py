@@ -387,7 +387,9 @@ def test_samples_are_counted_until_a_run_without_neighbors_is_passed(tmp_path, m
     module = import_module("ant_enhanced")
     play = OffPolicySettings(SacSettings((8,), batch_size=8), learning_starts=20, buffer_size=60)
     model = WorldModelSettings(2, 1, (8,), max_updates=4)
-    small = MbpoSettings(play, model, model_update_every=20, model_rollouts=20, rollout_length=(1, 1), real_ratio=0.5)
+    small = MbpoSettings(
+        play, model, model_update_every=20, num_model_rollouts=20, rollout_length=(1, 1), real_ratio=0.5
+    )
     near = {
         "enhanced": SampleEnhancementSettings(1),
         "dropped": SampleEnhancementSettings(1, drop_contact_changes=True),

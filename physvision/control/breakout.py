@@ -24,10 +24,10 @@ from physvision.envs.breakout_screen import (
     BRICK_TOP,
     BRICK_WIDTH,
     COLUMNS,
-    FLOOR,
+    FIELD_BOTTOM,
+    FIELD_TOP,
     LEFT,
     RIGHT,
-    ROOF,
     ROWS,
     find_ball,
     find_bricks,
@@ -41,7 +41,7 @@ MAX_SCORE = 864.0  # two walls of bricks; there is no third
 KEY_HISTORY = 8  # frames for which a key moves the paddle
 MAX_PATH_FRAMES = 400  # of a predicted path above the bricks' lower edge
 MAX_EMPTY_FALLS = 6  # falls without a brick after which the paddle's very edges are used
-PADDLE_Y = FLOOR - BALL_HEIGHT  # upper edge of a ball on the paddle
+PADDLE_Y = FIELD_BOTTOM - BALL_HEIGHT  # upper edge of a ball on the paddle
 BRICK_BOTTOM = BRICK_TOP + ROWS * BRICK_HEIGHT
 
 
@@ -138,7 +138,7 @@ def predict_path(position: Pair, velocity: Pair, bricks: Bricks) -> BallPath | N
         row, column = int((front - BRICK_TOP) // BRICK_HEIGHT), int((x + 1 - LEFT) // BRICK_WIDTH)
         if 0 <= row < ROWS and 0 <= column < COLUMNS and remaining[row, column]:
             remaining[row, column], vy, bricks_hit = False, -vy, bricks_hit + 1
-        elif y < ROOF and vy < 0:
+        elif y < FIELD_TOP and vy < 0:
             vy = -vy
         corners.append((x, y))
     if vy <= 0:

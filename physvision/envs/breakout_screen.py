@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from physvision.envs.atari import Image
 
 # Bounds of the playing field and sizes of its objects, in pixels.
-LEFT, RIGHT, ROOF, FLOOR = 8, 152, 32, 189
+LEFT, RIGHT, FIELD_TOP, FIELD_BOTTOM = 8, 152, 32, 189
 BRICK_TOP, BRICK_HEIGHT, BRICK_WIDTH, ROWS, COLUMNS = 57, 6, 8, 6, 18
 BALL_WIDTH, BALL_HEIGHT, PADDLE_HEIGHT = 2, 4, 4
 _RED = 200  # red channel of the paddle, the ball and the top row of bricks
@@ -16,7 +16,7 @@ _RED = 200  # red channel of the paddle, the ball and the top row of bricks
 
 def find_paddle(image: Image) -> tuple[int, int] | None:
     """Return the left edge and width of the paddle in pixels: the longest run of its color in the row."""
-    row = np.concatenate([[0], image[FLOOR + 1, LEFT:RIGHT, 0] == _RED, [0]]).astype(np.int8)
+    row = np.concatenate([[0], image[FIELD_BOTTOM + 1, LEFT:RIGHT, 0] == _RED, [0]]).astype(np.int8)
     edges = np.flatnonzero(np.diff(row))
     if not len(edges):
         return None
@@ -29,16 +29,18 @@ def find_bricks(image: Image) -> Bool[np.ndarray, "rows columns"]:
     """Return a mask that is true for bricks that are on the screen."""
     rows = BRICK_TOP + BRICK_HEIGHT * np.arange(ROWS) + 3
     columns = LEFT + BRICK_WIDTH * np.arange(COLUMNS)
-    lit = np.any(image[rows][:, np.stack([columns + 1, columns + 6])], axis=-1)
-    return np.logical_and(lit[:, 0], lit[:, 1])
+    has_color = np.any(image[rows][:, np.stack([columns + 1, columns + 6])], axis=-1)
+    return np.logical_and(has_color[:, 0], has_color[:, 1])
 
 
 def find_ball(image: Image) -> tuple[float, float] | None:
     """Return the left and upper edge of the ball in pixels; None if it is not on the screen."""
-    mask = image[ROOF:FLOOR, LEFT:RIGHT, 0] == _RED
-    top = mask[BRICK_TOP - ROOF : BRICK_TOP - ROOF + BRICK_HEIGHT].reshape(BRICK_HEIGHT, COLUMNS, BRICK_WIDTH)
-    top &= ~top.all((0, 2))[None, :, None]
+    mask = image[FIELD_TOP:FIELD_BOTTOM, LEFT:RIGHT, 0] == _RED
+    top_brick_row = mask[BRICK_TOP - FIELD_TOP : BRICK_TOP - FIELD_TOP + BRICK_HEIGHT].reshape(
+        BRICK_HEIGHT, COLUMNS, BRICK_WIDTH
+    )
+    top_brick_row &= ~top_brick_row.all((0, 2))[None, :, None]
     rows, columns = np.nonzero(mask)
     if not len(rows):
         return None
-    return LEFT + float(columns.min()), ROOF + float(rows.min())
+    return LEFT + float(columns.min()), FIELD_TOP + float(rows.min())

@@ -24,7 +24,7 @@ LINK_LENGTH_M, POINT_INERTIA = 0.5, 1e-9  # inertia of a body that represents a 
 ANT_STEP_S, ANT_DT_S = 0.05, 0.01
 
 
-def _reset_near(engine: Engine, q: Tensor) -> Callable[[int, torch.Generator], State]:
+def _noisy_reset(engine: Engine, q: Tensor) -> Callable[[int, torch.Generator], State]:
     """Return a function that resets worlds to rest at q, with normal noise of 0.05 on positions and velocities."""
 
     def reset(batch: int, generator: torch.Generator) -> State:
@@ -45,7 +45,7 @@ def _rod_chain(num_rods: int, action_limit: tuple[float, ...]) -> Environment:
     def reward(start: State, end: State, control: Tensor) -> Tensor:
         return (1 - end.q.cumsum(1).cos().mean(1)) / 2 - CONTROL_COST * control.square().sum(1)
 
-    reset = _reset_near(engine, torch.zeros(num_rods, dtype=torch.float64))
+    reset = _noisy_reset(engine, torch.zeros(num_rods, dtype=torch.float64))
     return Environment(engine, reset, observe, reward, action_limit, SWING_UP_STEPS, SWING_UP_FRAME_SKIP)
 
 
@@ -138,9 +138,9 @@ def cartpole() -> Environment:
         centering = 1 - 0.1 * end.q[:, 0].square()
         return centering * (1 + end.q[:, 1].cos()) / 2 - CONTROL_COST * control.square().sum(1)
 
-    reset = _reset_near(engine, torch.tensor([0.0, math.pi], dtype=torch.float64))
-    steps, skip = SWING_UP_STEPS, SWING_UP_FRAME_SKIP
-    return Environment(engine, reset, observe, reward, (10.0,), steps, skip, lambda obs: obs[..., 0].abs() > 2.4)
+    reset = _noisy_reset(engine, torch.tensor([0.0, math.pi], dtype=torch.float64))
+    steps, frame_skip = SWING_UP_STEPS, SWING_UP_FRAME_SKIP
+    return Environment(engine, reset, observe, reward, (10.0,), steps, frame_skip, lambda obs: obs[..., 0].abs() > 2.4)
 
 
 def links(num_links: int) -> Environment:
@@ -242,12 +242,14 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Environme
     else:
         engine = articulated.load(file, dt=ANT_DT_S)
     # In the reference pose of the file the knees are beyond their stops.
-    stand = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]).double()
+    standing_q = torch.tensor(
+        [0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]
+    ).double()
 
     def reset(batch: int, generator: torch.Generator) -> State:
         displacement = 0.2 * torch.rand(batch, engine.nv, generator=generator, dtype=torch.float64) - 0.1
         v = 0.1 * torch.randn(batch, engine.nv, generator=generator, dtype=torch.float64)
-        start = State(engine.integrate(stand.expand(batch, -1), displacement), v)
+        start = State(engine.integrate(standing_q.expand(batch, -1), displacement), v)
         return start if compliant else engine.resolve_penetration(start)
 
     def observe(state: State) -> Tensor:

@@ -83,8 +83,8 @@ class Environment:
         """Simulate one environment step; controls are clipped to the action limits."""
         limit = control.new_tensor(self.action_limit)
         clipped = control.clamp(-limit, limit)
-        motion = self.engine.rollout(state, self.frame_skip, clipped.unsqueeze(1).expand(-1, self.frame_skip, -1))
-        end, status = motion.final, motion.status
+        rollout = self.engine.rollout(state, self.frame_skip, clipped.unsqueeze(1).expand(-1, self.frame_skip, -1))
+        end, status = rollout.final, rollout.status
         failed = ~(end.q.isfinite().all(1) & end.v.isfinite().all(1)) | (end.v.detach().abs() > self.max_speed).any(1)
         if status is not None and not status.is_pending:
             failed = failed | ~status.converged
@@ -107,5 +107,5 @@ def require_package(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise MissingError(
-            f'{package} is not installed, and this needs it: pip install "physvision[{extra}]"'
+            f'{package} is required but not installed; install it with: pip install "physvision[{extra}]"'
         ) from error

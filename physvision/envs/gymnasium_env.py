@@ -35,7 +35,7 @@ def _to_float32(obs: torch.Tensor) -> NDArray[np.float32]:
     return obs.clamp(-limit, limit).numpy().astype(np.float32)
 
 
-class _Simulation:
+class _NumpyVectorEnv:
     """Simulated worlds of an environment with a NumPy interface, shared by both adapters."""
 
     def __init__(self, env: Environment, num_envs: int) -> None:
@@ -60,9 +60,12 @@ class _Simulation:
         limit = np.asarray(self.env.action_limit)
         if actions.shape != (self.num_envs, len(limit)) or not np.isfinite(actions).all():
             raise InputError(f"action: expected finite numbers of shape {(self.num_envs, len(limit))}, got {actions}")
-        moves = self.worlds.step(torch.as_tensor(actions * limit, dtype=self.worlds.state.q.dtype))
-        results = (value.numpy() for value in (moves.reward, moves.terminated, moves.truncated, moves.failed))
-        return _to_float32(moves.next_obs), *results  # pyright: ignore[reportReturnType]
+        transitions = self.worlds.step(torch.as_tensor(actions * limit, dtype=self.worlds.state.q.dtype))
+        results = (
+            value.numpy()
+            for value in (transitions.reward, transitions.terminated, transitions.truncated, transitions.failed)
+        )
+        return _to_float32(transitions.next_obs), *results  # pyright: ignore[reportReturnType]
 
 
 class GymnasiumEnv(gymnasium.Env):
@@ -77,16 +80,16 @@ class GymnasiumEnv(gymnasium.Env):
     def __init__(self, env: Environment | str) -> None:
         environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
         self.observation_space, self.action_space = _spaces(environment)
-        self._simulation = _Simulation(environment, 1)
+        self._vector_env = _NumpyVectorEnv(environment, 1)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode."""
         super().reset(seed=seed)
-        return self._simulation.reset(self.np_random)[0], {}
+        return self._vector_env.reset(self.np_random)[0], {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Simulate one environment step."""
-        obs, reward, terminated, truncated, failed = self._simulation.step(np.asarray(action, float)[None])
+        obs, reward, terminated, truncated, failed = self._vector_env.step(np.asarray(action, float)[None])
         return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), {"failed": bool(failed[0])}
 
 
@@ -104,22 +107,22 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         self.single_observation_space, self.single_action_space = _spaces(environment)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._simulation = _Simulation(environment, num_envs)
+        self._vector_env = _NumpyVectorEnv(environment, num_envs)
         self._finished = np.zeros(num_envs, bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode in every world."""
         super().reset(seed=seed)
         self._finished[:] = False
-        return self._simulation.reset(self.np_random), {}
+        return self._vector_env.reset(self.np_random), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Simulate one environment step in every world; worlds that finished in the previous step are reset instead."""
-        fresh = self._finished.copy()
-        obs, *results = self._simulation.step(np.asarray(actions, float))
-        if fresh.any():
-            obs = self._simulation.reset_worlds(fresh)
-            results = [np.where(fresh, 0, value) for value in results]
+        reset_mask = self._finished.copy()
+        obs, *results = self._vector_env.step(np.asarray(actions, float))
+        if reset_mask.any():
+            obs = self._vector_env.reset_worlds(reset_mask)
+            results = [np.where(reset_mask, 0, value) for value in results]
         reward, terminated, truncated, failed = results
         terminated, truncated = terminated.astype(bool), truncated.astype(bool)
         self._finished = terminated | truncated

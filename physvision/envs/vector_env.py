@@ -67,15 +67,18 @@ class VectorEnv:
         """Step every world; finished worlds are not reset automatically, see `reset`."""
         start, obs = self.state, self.observations()
         result = self.env.step(start, control.to(start.q))
-        self.advance(result.state, result.failed)
+        self.set_states(result.state, result.failed)
         reward = torch.where(result.failed, 0.0, result.reward)
         truncated = self.elapsed_steps >= self.env.max_episode_steps
         return Transitions(start, obs, reward, self.observations(), result.terminated, truncated, result.failed)
 
-    def advance(self, state: State, failed: Bool[Tensor, " batch"], steps: int | Int[Tensor, " batch"] = 1) -> None:
+    def set_states(self, state: State, failed: Bool[Tensor, " batch"], steps: int | Int[Tensor, " batch"] = 1) -> None:
         """Set the states of the worlds after a number of steps; failed worlds keep their previous states."""
-        previous, stay = self.state, failed[:, None]
-        q, v = torch.where(stay, previous.q, state.q.detach()), torch.where(stay, previous.v, state.v.detach())
+        previous, failed_mask = self.state, failed[:, None]
+        q, v = (
+            torch.where(failed_mask, previous.q, state.q.detach()),
+            torch.where(failed_mask, previous.v, state.v.detach()),
+        )
         self.state = State(q, v)
         self.elapsed_steps = self.elapsed_steps + steps
         self.failures += int(failed.sum())
@@ -84,8 +87,8 @@ class VectorEnv:
         """Reset the worlds where the mask is true."""
         if not bool(mask.any()):
             return
-        fresh, rows = self.env.reset(int(mask.sum()), self._generator), torch.nonzero(mask)[:, 0]
-        self.state = State(self.state.q.index_copy(0, rows, fresh.q), self.state.v.index_copy(0, rows, fresh.v))
+        initial, rows = self.env.reset(int(mask.sum()), self._generator), torch.nonzero(mask)[:, 0]
+        self.state = State(self.state.q.index_copy(0, rows, initial.q), self.state.v.index_copy(0, rows, initial.v))
         self.elapsed_steps = torch.where(mask, 0, self.elapsed_steps)
 
     def state_dict(self) -> dict[str, Any]:

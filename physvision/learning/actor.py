@@ -66,7 +66,7 @@ class Actor(Policy):
     `sample_tanh_normal` turns the outputs into actions in [−1, 1].
 
     Attributes:
-        layers: Network from observations to outputs.
+        network: Network from observations to outputs.
         action_size: Length of an action.
         normalizer: Running normalization of observations; None if they are not normalized.
         log_std: State-independent logarithms of standard deviations; None if the network computes them.
@@ -101,19 +101,19 @@ class Actor(Policy):
             state_independent_std: If true, standard deviations are parameters; otherwise the network computes them.
         """
         super().__init__()
-        outputs = action_size if state_independent_std else 2 * action_size
-        self.layers = EnsembleMlp(1, (obs_size, *hidden_sizes, outputs), activation, bf16, layer_norm)
+        output_size = action_size if state_independent_std else 2 * action_size
+        self.network = EnsembleMlp(1, (obs_size, *hidden_sizes, output_size), activation, bf16, layer_norm)
         self.action_size = action_size
         self.normalizer = RunningNormalizer(obs_size) if normalize_obs else None
         self.log_std = nn.Parameter(torch.full((action_size,), init_log_std)) if state_independent_std else None
         if not state_independent_std:
             with torch.no_grad():
-                self.layers.biases[-1][..., action_size:] += init_log_std
+                self.network.biases[-1][..., action_size:] += init_log_std
 
     def zero_output(self) -> None:
         """Set the last layer to zero, so that all its outputs are zero."""
-        nn.init.zeros_(self.layers.weights[-1])
-        nn.init.zeros_(self.layers.biases[-1])
+        nn.init.zeros_(self.network.weights[-1])
+        nn.init.zeros_(self.network.biases[-1])
 
     def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return concatenated means and logarithms of standard deviations, and the unchanged, empty hidden state."""
@@ -121,7 +121,7 @@ class Actor(Policy):
 
     def distribution(self, obs: Float[Tensor, "batch obs"]) -> Float[Tensor, "batch outputs"]:
         """Return means and logarithms of standard deviations, concatenated."""
-        outputs = self.layers(obs if self.normalizer is None else self.normalizer(obs))[0]
+        outputs = self.network(obs if self.normalizer is None else self.normalizer(obs))[0]
         return outputs if self.log_std is None else torch.cat([outputs, self.log_std.expand_as(outputs)], 1)
 
     def sample(
@@ -175,8 +175,8 @@ class TanhNormalSample(NamedTuple):
         scaled_noise = noise * log_std.exp()
         pre_tanh = mean + scaled_noise
         normal_log_prob = -0.5 * noise.square() - log_std - 0.5 * log(2 * torch.pi)
-        log_slope = 2 * (log(2) - pre_tanh - functional.softplus(-2 * pre_tanh))
-        return cls(pre_tanh.tanh(), (normal_log_prob - log_slope).sum(1), scaled_noise, raw_log_std == log_std)
+        log_derivative = 2 * (log(2) - pre_tanh - functional.softplus(-2 * pre_tanh))
+        return cls(pre_tanh.tanh(), (normal_log_prob - log_derivative).sum(1), scaled_noise, raw_log_std == log_std)
 
     def backward(self, action_gradient: Tensor, log_prob_gradient: Tensor) -> Float[Tensor, "batch outputs"]:
         """Return the gradients with respect to m and s, concatenated.
@@ -188,7 +188,7 @@ class TanhNormalSample(NamedTuple):
         mean_gradient = action_gradient * (1 - self.action.square()) + 2 * h * self.action
         return torch.cat([mean_gradient, (mean_gradient * self.scaled_noise - h) * self.unclipped], 1)
 
-    def rows(self, start: int, end: int | None = None) -> TanhNormalSample:
+    def slice_rows(self, start: int, end: int | None = None) -> TanhNormalSample:
         """Return the rows of the sample from `start` up to, but not including, `end`."""
         return TanhNormalSample(*(value[start:end] for value in self))
 

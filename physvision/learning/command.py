@@ -22,11 +22,15 @@ _ALGORITHMS: dict[type, tuple[str, type]] = {
     MbpoSettings: ("mbpo", Mbpo),
     ShacSettings: ("shac", Shac),
 }
-_SCHEDULE, _OUT = TrainingSchedule(), Path("out/learn")
+_DEFAULT_SCHEDULE, _DEFAULT_FOLDER = TrainingSchedule(), Path("out/learn")
 
 
 def learn(
-    env: str, settings: Settings, schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT
+    env: str,
+    settings: Settings,
+    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
+    seed: int = 0,
+    out: Path = _DEFAULT_FOLDER,
 ) -> list[dict[str, Any]]:
     """Train a policy, or resume an interrupted run with the same results as without the interruption.
 
@@ -53,7 +57,11 @@ def learn(
 
 
 def sac(
-    env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
+    env: str = "Links2",
+    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
+    seed: int = 0,
+    out: Path = _DEFAULT_FOLDER,
+    **settings: Any,
 ) -> None:
     """Train with soft actor–critic, without gradients of the engine.
 
@@ -68,7 +76,11 @@ def sac(
 
 
 def mbpo(
-    env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
+    env: str = "Links2",
+    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
+    seed: int = 0,
+    out: Path = _DEFAULT_FOLDER,
+    **settings: Any,
 ) -> None:
     """Train with model-based policy optimization and, optionally, policy and sample enhancement.
 
@@ -83,7 +95,11 @@ def mbpo(
 
 
 def shac(
-    env: str = "Links2", schedule: TrainingSchedule = _SCHEDULE, seed: int = 0, out: Path = _OUT, **settings: Any
+    env: str = "Links2",
+    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
+    seed: int = 0,
+    out: Path = _DEFAULT_FOLDER,
+    **settings: Any,
 ) -> None:
     """Train with short-horizon actor–critic, with gradients through policy and engine.
 

@@ -13,7 +13,7 @@ from physvision.learning.actor import sample_tanh_normal
 
 
 class EnvironmentTask(FeedbackTask):
-    """Control task over a window of an environment; its `goal` is the number of elapsed environment steps."""
+    """Control task over a window of an environment; its goal is the number of elapsed environment steps."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class EnvironmentTask(FeedbackTask):
         """Draw initial states of the environment, and return them with zero elapsed steps."""
         return self.env.reset(batch, generator), torch.zeros(batch, 1)
 
-    def observe(self, state: State, goal: Float[Tensor, "batch 1"]) -> Tensor:
+    def observe(self, state: State, elapsed_steps: Float[Tensor, "batch 1"]) -> Tensor:
         """Return the environment's observation."""
-        return self.env.observe(state, goal[:, 0].long()).to(self._dtype)
+        return self.env.observe(state, elapsed_steps[:, 0].long()).to(self._dtype)
 
     def act(self, state: State, output: Tensor) -> Tensor:
         """Sample the actor's action and scale it to a control."""
         noise = torch.randn(len(output), len(self._action_limit), generator=self._generator)
         return (sample_tanh_normal(output, noise)[0] * self._action_limit).to(state.q)
 
-    def losses(self, state: State, goal: Tensor) -> Tensor:
+    def losses(self, state: State, elapsed_steps: Tensor) -> Tensor:
         """Return zeros, because rewards also depend on controls and previous states."""
         return state.q.new_zeros(state.batch)
 

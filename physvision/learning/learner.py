@@ -55,16 +55,16 @@ class Learner(ABC):
     def state_dict(self) -> dict[str, Any]:
         """Return everything that is needed to resume with the same results."""
         modules = {name: module.state_dict() for name, module in ({"worlds": self.worlds} | self.modules()).items()}
-        random = {"generator": self.generator.get_state(), "torch": torch.get_rng_state()}
-        return {"env_steps": self.env_steps, "modules": modules, "random": random}
+        rng_states = {"generator": self.generator.get_state(), "torch": torch.get_rng_state()}
+        return {"env_steps": self.env_steps, "modules": modules, "rng_states": rng_states}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the result of `state_dict`."""
         self.env_steps = state["env_steps"]
         for name, module in ({"worlds": self.worlds} | self.modules()).items():
             module.load_state_dict(state["modules"][name])
-        self.generator.set_state(state["random"]["generator"])
-        torch.set_rng_state(state["random"]["torch"])
+        self.generator.set_state(state["rng_states"]["generator"])
+        torch.set_rng_state(state["rng_states"]["torch"])
 
 
 @torch.no_grad()
@@ -79,12 +79,12 @@ def evaluate(env: Environment, actor: Actor, episodes: int, seed: int) -> Float[
     """
     worlds = VectorEnv(env, episodes, torch.Generator().manual_seed(seed))
     active, valid = torch.ones(episodes, dtype=torch.bool), torch.ones(episodes, dtype=torch.bool)
-    total, limit = torch.zeros(episodes, dtype=torch.float64), torch.tensor(env.action_limit)
+    episode_rewards, limit = torch.zeros(episodes, dtype=torch.float64), torch.tensor(env.action_limit)
     for _ in range(env.max_episode_steps):
-        moves = worlds.step(actor.deterministic_action(worlds.observations().float()) * limit)
-        total += torch.where(active, moves.reward, 0.0)
-        valid &= ~(active & moves.failed)
-        active &= ~moves.terminated
+        transitions = worlds.step(actor.deterministic_action(worlds.observations().float()) * limit)
+        episode_rewards += torch.where(active, transitions.reward, 0.0)
+        valid &= ~(active & transitions.failed)
+        active &= ~transitions.terminated
         if not bool(active.any()):
             break
-    return total[valid]
+    return episode_rewards[valid]

@@ -59,14 +59,14 @@ class EnsembleMlp(nn.Module):
         # Alternating weights and biases in a plain list, because reading nn.ParameterList takes as long as a product.
         self._layers = [value for pair in zip(self.weights, self.biases, strict=True) for value in pair]
 
-    def forward(self, inputs: Float[Tensor, "*members batch inputs"], frozen: bool = False) -> Tensor:
+    def forward(self, inputs: Float[Tensor, "*members batch inputs"], frozen_weights: bool = False) -> Tensor:
         """Return the outputs of every network, (networks, batch, outputs).
 
         Args:
             inputs: Inputs shared by all networks, (batch, inputs), or one batch for each network.
-            frozen: If true, the weights are constants, and their gradients are not computed.
+            frozen_weights: If true, the weights are constants, and their gradients are not computed.
         """
-        layers = [value.detach() for value in self._layers] if frozen else self._layers
+        layers = [value.detach() for value in self._layers] if frozen_weights else self._layers
         layer = inputs.expand(len(layers[0]), -1, -1) if inputs.ndim == 2 else inputs
         if self.activation is torch.relu:
             return _ReluMlp.apply(self.bf16, layer, *layers)  # pyright: ignore[reportReturnType]
@@ -81,7 +81,7 @@ class EnsembleMlp(nn.Module):
         return layer
 
     @torch.no_grad()
-    def forward_cached(
+    def forward_with_cache(
         self, inputs: Float[Tensor, "batch inputs"]
     ) -> tuple[Float[Tensor, "members batch outputs"], ForwardCache]:
         """Return the outputs of ReLU networks and the cache for their explicit backward pass, without autograd."""
@@ -113,7 +113,7 @@ class ForwardCache(NamedTuple):
     layers: list[Tensor]
     weights: list[Tensor]
 
-    def rows(self, start: int) -> ForwardCache:
+    def slice_batch(self, start: int) -> ForwardCache:
         """Return the cache of the rows of the batch from `start` on."""
         return ForwardCache([layer[:, start:] for layer in self.layers], self.weights)
 
@@ -182,11 +182,11 @@ class _ReluMlp(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        count = len(ctx.saved_tensors) // 2
-        cache = ForwardCache(list(ctx.saved_tensors[:count]), list(ctx.saved_tensors[count:]))
+        num_layers = len(ctx.saved_tensors) // 2
+        cache = ForwardCache(list(ctx.saved_tensors[:num_layers]), list(ctx.saved_tensors[num_layers:]))
         needs_inputs, needs_parameters = ctx.needs_input_grad[1:3]
         input_gradient, gradients = _relu_backward(cache, gradient, needs_parameters, needs_inputs)
-        parameter_gradients = [value.to(gradient.dtype) for value in gradients] or [None] * (2 * count)
+        parameter_gradients = [value.to(gradient.dtype) for value in gradients] or [None] * (2 * num_layers)
         return None, input_gradient, *parameter_gradients
 
 

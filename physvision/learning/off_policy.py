@@ -57,16 +57,16 @@ class OffPolicyAgent(Learner):
         obs_size, engine = self.worlds.observations().shape[1], env.engine
         self.sac = Sac(obs_size, len(env.action_limit), settings.sac, self.generator)
         self.actor = self.sac.actor
-        self._widths = {
+        self._field_sizes = {
             "obs": obs_size,
             "action": len(env.action_limit),
             "reward": 0,
             "next_obs": obs_size,
             "terminated": 0,
         }
-        widths = self._widths | {"q": engine.nq, "v": engine.nv, "elapsed_steps": 0}
+        field_sizes = self._field_sizes | {"q": engine.nq, "v": engine.nv, "elapsed_steps": 0}
         dtypes = {"q": torch.float64, "v": torch.float64, "elapsed_steps": torch.int64}
-        self.replay_buffer = ReplayBuffer(settings.buffer_size, widths, dtypes)
+        self.replay_buffer = ReplayBuffer(settings.buffer_size, field_sizes, dtypes)
 
     def advance(self) -> None:
         """Step every world and perform the updates that are due."""
@@ -83,21 +83,21 @@ class OffPolicyAgent(Learner):
             else:
                 action, _ = self.actor.sample(self.worlds.observations().float(), self.generator)
         elapsed = self.worlds.elapsed_steps
-        moves = self.worlds.step(action * self.action_limit)
+        transitions = self.worlds.step(action * self.action_limit)
         rows = {
-            "obs": moves.obs,
+            "obs": transitions.obs,
             "action": action,
-            "reward": moves.reward,
-            "next_obs": moves.next_obs,
-            "terminated": moves.terminated | (moves.truncated & self.env.time_aware),
-            "q": moves.state.q,
-            "v": moves.state.v,
+            "reward": transitions.reward,
+            "next_obs": transitions.next_obs,
+            "terminated": transitions.terminated | (transitions.truncated & self.env.time_aware),
+            "q": transitions.state.q,
+            "v": transitions.state.v,
             "elapsed_steps": elapsed,
         }
-        self.replay_buffer.add({name: value[~moves.failed] for name, value in rows.items()})
-        self.worlds.reset(moves.terminated | moves.truncated)
+        self.replay_buffer.add({name: value[~transitions.failed] for name, value in rows.items()})
+        self.worlds.reset(transitions.terminated | transitions.truncated)
         self.env_steps += self.worlds.num_envs
-        return moves
+        return transitions
 
     def update(self) -> None:
         """Update the networks once."""

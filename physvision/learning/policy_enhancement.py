@@ -48,7 +48,7 @@ class BranchedRollouts(NamedTuple):
     engine_steps: int
 
 
-class _Trace(NamedTuple):
+class _ForwardPass(NamedTuple):
     """Results of the forward pass of all branches.
 
     Attributes:
@@ -91,31 +91,33 @@ def engine_rollouts(
         max_action_grad: Largest norm of D; larger gradients are scaled down to it. None for no limit.
     """
     with torch.enable_grad():
-        trace = _simulate(agent, env, start, elapsed_steps, horizon)
-        gradients = torch.autograd.grad(trace.objective, trace.perturbations)
-    failed = trace.failed
-    for branch, gradient in zip(trace.branches, gradients, strict=True):
-        failed[branch] |= ~gradient.isfinite().all(1)
-    valid = ~failed[torch.cat(trace.branches)]
-    transitions = {name: torch.cat([step[name] for step in trace.steps])[valid] for name in trace.steps[0]}
+        forward_pass = _simulate(agent, env, start, elapsed_steps, horizon)
+        gradients = torch.autograd.grad(forward_pass.objective, forward_pass.perturbations)
+    failed = forward_pass.failed
+    for branch_indices, gradient in zip(forward_pass.branches, gradients, strict=True):
+        failed[branch_indices] |= ~gradient.isfinite().all(1)
+    valid = ~failed[torch.cat(forward_pass.branches)]
+    transitions = {
+        name: torch.cat([step[name] for step in forward_pass.steps])[valid] for name in forward_pass.steps[0]
+    }
     gradient = torch.cat(gradients)[valid].float()
     if max_action_grad is not None:
         gradient = gradient * (max_action_grad / gradient.norm(dim=1, keepdim=True).clamp_min(max_action_grad))
-    value = torch.cat(_returns(trace, start, agent.settings.discount))[valid].float()
+    value = torch.cat(_returns(forward_pass, start, agent.settings.discount))[valid].float()
     evaluation = ActionEvaluation(transitions["obs"], transitions.pop("noise"), value, gradient)
     return BranchedRollouts(evaluation, transitions, torch.nonzero(failed).flatten().tolist(), len(valid))
 
 
-def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor, horizon: int) -> _Trace:
+def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor, horizon: int) -> _ForwardPass:
     """Simulate all branches up to the horizon, with gradients with respect to the actions of each step."""
-    discount, actor, limit = agent.settings.discount, agent.actor.layers, torch.tensor(env.action_limit)
+    discount, actor, limit = agent.settings.discount, agent.actor.network, torch.tensor(env.action_limit)
     state, active = start, torch.arange(len(elapsed_steps))
     steps, branches, rewards, perturbations = [], [], [], []
     failed, obs = torch.zeros(len(elapsed_steps), dtype=torch.bool), env.observe(start, elapsed_steps).float()
     objective = start.q.new_zeros(())
     for _ in range(horizon):
         noise = torch.randn(len(active), len(limit), generator=agent.generator)
-        action = sample_tanh_normal(actor(obs, frozen=True)[0], noise)[0].to(state.q)
+        action = sample_tanh_normal(actor(obs, frozen_weights=True)[0], noise)[0].to(state.q)
         perturbations.append(torch.zeros_like(action).requires_grad_())
         result = env.step(state, (action + perturbations[-1]) * limit)
         elapsed_steps = elapsed_steps + 1
@@ -129,23 +131,25 @@ def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor,
         rewards.append(result.reward.detach())
         failed[active] |= invalid
         objective = objective + result.reward[~invalid].sum()
-        continues = ~(terminated | invalid)
-        active, elapsed_steps = active[continues], elapsed_steps[continues]
-        state = State(*(scale_gradient(values[continues], discount) for values in (result.state.q, result.state.v)))
+        active_mask = ~(terminated | invalid)
+        active, elapsed_steps = active[active_mask], elapsed_steps[active_mask]
+        state = State(*(scale_gradient(values[active_mask], discount) for values in (result.state.q, result.state.v)))
         obs = env.observe(state, elapsed_steps).float()
         if not len(active):
             break
-    final_action = actor(obs, frozen=True)[0][:, : len(limit)].tanh()
-    final_value = agent.q_values(obs, final_action, frozen=True).amin(0)
-    return _Trace(steps, branches, rewards, perturbations, failed, active, final_value, objective + final_value.sum())
+    final_action = actor(obs, frozen_weights=True)[0][:, : len(limit)].tanh()
+    final_value = agent.q_values(obs, final_action, frozen_weights=True).amin(0)
+    return _ForwardPass(
+        steps, branches, rewards, perturbations, failed, active, final_value, objective + final_value.sum()
+    )
 
 
-def _returns(trace: _Trace, start: State, discount: float) -> list[Float[Tensor, " active"]]:
+def _returns(forward_pass: _ForwardPass, start: State, discount: float) -> list[Float[Tensor, " active"]]:
     """Return the discounted return from each step on, with the critic's value at the horizon."""
-    following = start.q.new_zeros(len(trace.failed))
-    following[trace.active] = trace.final_value.detach().to(following)
+    next_returns = start.q.new_zeros(len(forward_pass.failed))
+    next_returns[forward_pass.active] = forward_pass.final_value.detach().to(next_returns)
     returns = []
-    for branch, reward in zip(reversed(trace.branches), reversed(trace.rewards), strict=True):
-        following[branch] = reward + discount * following[branch]
-        returns.append(following[branch])
+    for branch_indices, reward in zip(reversed(forward_pass.branches), reversed(forward_pass.rewards), strict=True):
+        next_returns[branch_indices] = reward + discount * next_returns[branch_indices]
+        returns.append(next_returns[branch_indices])
     return returns[::-1]

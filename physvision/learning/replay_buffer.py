@@ -16,64 +16,67 @@ class ReplayBuffer:
 
     Attributes:
         capacity: Largest number of rows.
-        widths: Length of each field; 0 for scalars.
+        field_sizes: Length of each field; 0 for scalars.
         size: Current number of rows.
     """
 
     def __init__(
-        self, capacity: int, widths: Mapping[str, int], dtypes: Mapping[str, torch.dtype] | None = None
+        self, capacity: int, field_sizes: Mapping[str, int], dtypes: Mapping[str, torch.dtype] | None = None
     ) -> None:
         """Allocate memory for all rows.
 
         Args:
             capacity: Largest number of rows.
-            widths: Length of each field; 0 for scalars.
+            field_sizes: Length of each field; 0 for scalars.
             dtypes: Data types of the fields that are not in single precision.
         """
-        self.capacity, self.widths, self.size, self._next = capacity, widths, 0, 0
+        self.capacity, self.field_sizes, self.size, self._write_index = capacity, field_sizes, 0, 0
         dtypes = dtypes or {}
-        self._rows = {
-            name: torch.empty((capacity, width) if width else (capacity,), dtype=dtypes.get(name, torch.float32))
-            for name, width in widths.items()
+        self._fields = {
+            name: torch.empty((capacity, size) if size else (capacity,), dtype=dtypes.get(name, torch.float32))
+            for name, size in field_sizes.items()
         }
 
     def add(self, batch: Mapping[str, Tensor]) -> None:
         """Append rows; if they exceed the capacity, only the last ones remain."""
-        count = len(next(iter(batch.values())))
-        indices = (self._next + torch.arange(count)[-self.capacity :]) % self.capacity
-        for name, rows in self._rows.items():
+        num_rows = len(next(iter(batch.values())))
+        indices = (self._write_index + torch.arange(num_rows)[-self.capacity :]) % self.capacity
+        for name, rows in self._fields.items():
             rows[indices] = batch[name][-self.capacity :].to(rows.dtype)
-        self._next = (self._next + count) % self.capacity
-        self.size = min(self.size + count, self.capacity)
+        self._write_index = (self._write_index + num_rows) % self.capacity
+        self.size = min(self.size + num_rows, self.capacity)
 
-    def sample(self, count: int, generator: torch.Generator) -> Batch:
+    def sample(self, num_rows: int, generator: torch.Generator) -> Batch:
         """Draw rows with replacement."""
-        return self.gather(self.sample_indices(count, generator))
+        return self.gather(self.sample_indices(num_rows, generator))
 
-    def sample_indices(self, count: int, generator: torch.Generator) -> Tensor:
+    def sample_indices(self, num_rows: int, generator: torch.Generator) -> Tensor:
         """Draw indices of rows with replacement."""
-        return torch.randint(self.size, (count,), generator=generator)
+        return torch.randint(self.size, (num_rows,), generator=generator)
 
     def gather(self, indices: Tensor) -> Batch:
         """Return the rows at these indices."""
-        return {name: rows.index_select(0, indices) for name, rows in self._rows.items()}
+        return {name: rows.index_select(0, indices) for name, rows in self._fields.items()}
 
     def overwrite(self, indices: Tensor, batch: Mapping[str, Tensor]) -> None:
         """Replace the rows at these indices."""
-        for name, rows in self._rows.items():
+        for name, rows in self._fields.items():
             rows[indices] = batch[name].to(rows.dtype)
 
     def contents(self) -> Batch:
         """Return all rows; they are not in order of insertion once the buffer is full."""
-        return {name: rows[: self.size] for name, rows in self._rows.items()}
+        return {name: rows[: self.size] for name, rows in self._fields.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Return all rows and the index of the next one."""
-        return {"rows": {name: rows.clone() for name, rows in self.contents().items()}, "next": self._next}
+        return {
+            "rows": {name: rows.clone() for name, rows in self.contents().items()},
+            "write_index": self._write_index,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the result of `state_dict`."""
-        self._next = state["next"]
+        self._write_index = state["write_index"]
         for name, rows in state["rows"].items():
             self.size = len(rows)
-            self._rows[name][: self.size] = rows
+            self._fields[name][: self.size] = rows

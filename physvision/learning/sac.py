@@ -112,13 +112,13 @@ class Sac:
                 observations and the critic with the lower value evaluates its actions.
             update_actor: If true, actor and α are updated too; otherwise only the critics.
         """
-        next_actions, actor_pass = self._act(batch, evaluation, update_actor)
+        next_sample, actor_pass = self._sample_actions(batch, evaluation, update_actor)
         alpha = self.log_alpha.exp()
-        next_inputs = torch.cat([batch["next_obs"], next_actions.action], 1)
-        next_value = self.target_critics.forward_cached(next_inputs)[0].amin(0)[:, 0]
-        next_value = next_value - alpha * next_actions.log_prob
+        next_inputs = torch.cat([batch["next_obs"], next_sample.action], 1)
+        next_value = self.target_critics.forward_with_cache(next_inputs)[0].amin(0)[:, 0]
+        next_value = next_value - alpha * next_sample.log_prob
         target = batch["reward"] + self.settings.discount * (1 - batch["terminated"]) * next_value
-        value, cache = self.critics.forward_cached(torch.cat([batch["obs"], batch["action"]], 1))
+        value, cache = self.critics.forward_with_cache(torch.cat([batch["obs"], batch["action"]], 1))
         td_error = value - target[:, None]
         self.critics.backward_parameters(cache, td_error / len(target))
         self._td_error = td_error
@@ -132,32 +132,35 @@ class Sac:
             else:
                 value, action_gradient = evaluation.value, evaluation.action_gradient
             output_gradient = sample.backward(action_gradient / -len(obs), (alpha / len(obs)).expand(len(obs)))
-            self.actor.layers.backward_parameters(cache, output_gradient[None])
+            self.actor.network.backward_parameters(cache, output_gradient[None])
             assert self.log_alpha.grad is not None
             self.log_alpha.grad.copy_(-sample.log_prob.mean() - self.target_entropy)
             self._actor_result = sample.log_prob, value
         self.optimizer.step()
         polyak_update(self.target_critics, self.critics, self.settings.target_tau)
 
-    def _act(
+    def _sample_actions(
         self, batch: Batch, evaluation: ActionEvaluation | None, update_actor: bool
     ) -> tuple[TanhNormalSample, tuple[TanhNormalSample, ForwardCache] | None]:
         """Return next actions, and the actions from which the actor learns with the cache of its forward pass."""
         count = len(batch["next_obs"])
         actor_obs = [] if not update_actor else [batch["obs"] if evaluation is None else evaluation.obs]
-        output, cache = self.actor.layers.forward_cached(torch.cat([batch["next_obs"], *actor_obs]))
-        num_drawn = output.shape[1] if evaluation is None else count
-        noise = torch.randn(num_drawn, self.actor.action_size, generator=self.generator)
+        output, cache = self.actor.network.forward_with_cache(torch.cat([batch["next_obs"], *actor_obs]))
+        num_noise_rows = output.shape[1] if evaluation is None else count
+        noise = torch.randn(num_noise_rows, self.actor.action_size, generator=self.generator)
         noise = noise if evaluation is None or not update_actor else torch.cat([noise, evaluation.noise])
         sample = TanhNormalSample.draw(output[0], noise)
-        return sample.rows(0, count), (sample.rows(count), cache.rows(count)) if update_actor else None
+        return sample.slice_rows(0, count), (
+            sample.slice_rows(count),
+            cache.slice_batch(count),
+        ) if update_actor else None
 
     def _lower_critic(self, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Return the lower critic's value of actions, and its gradient with respect to them."""
-        value, cache = self.critics.forward_cached(torch.cat([obs, action], 1))
-        lower = value.amin(0)
-        gradient = self.critics.backward_inputs(cache, (value == lower).to(value.dtype))
-        return lower[:, 0], gradient[:, obs.shape[1] :]
+        value, cache = self.critics.forward_with_cache(torch.cat([obs, action], 1))
+        min_value = value.amin(0)
+        gradient = self.critics.backward_inputs(cache, (value == min_value).to(value.dtype))
+        return min_value[:, 0], gradient[:, obs.shape[1] :]
 
     def metrics(self) -> dict[str, Tensor]:
         """Return the losses and the entropy of the last update."""
@@ -170,9 +173,9 @@ class Sac:
         actor_loss = (self.log_alpha.detach().exp() * log_prob - value).mean()
         return critics | {"actor_loss": actor_loss, "entropy": -log_prob.mean()}
 
-    def q_values(self, obs: Tensor, action: Tensor, frozen: bool = False) -> Float[Tensor, "critics batch"]:
+    def q_values(self, obs: Tensor, action: Tensor, frozen_weights: bool = False) -> Float[Tensor, "critics batch"]:
         """Return the values of both critics; if frozen, gradients only reach observation and action."""
-        return self.critics(torch.cat([obs, action], 1), frozen).squeeze(2)
+        return self.critics(torch.cat([obs, action], 1), frozen_weights).squeeze(2)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all weights and the state of the optimizer."""

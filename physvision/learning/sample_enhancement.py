@@ -32,7 +32,7 @@ class SampleEnhancementSettings:
     """Settings of augmented transitions.
 
     Attributes:
-        count: Augmented transitions for each real one; 0 turns sample enhancement off. The paper uses 9.
+        augmented_per_real: Augmented transitions for each real one; 0 turns sample enhancement off. The paper uses 9.
         action_range: Largest change of an action, in units of its limit; larger ones add more information and error.
         velocity_range: Largest change of an initial velocity, in standard deviations of the replay buffer; larger ones
             add more information and error. Tuned on the ant, as `action_range` was.
@@ -42,7 +42,7 @@ class SampleEnhancementSettings:
         jacobian_batch: Steps that are differentiated in one launch; more of them take more memory.
     """
 
-    count: int = 0
+    augmented_per_real: int = 0
     action_range: float = 0.5
     velocity_range: float = 0.3
     drop_contact_changes: bool = False
@@ -70,7 +70,7 @@ class SampleEnhancement:
     Attributes:
         env: Environment whose engine is differentiated.
         settings: Settings of augmented transitions.
-        jacobians: Final state, Jacobian and status of each transition, at its index in the replay buffer.
+        jacobian_buffer: Final state, Jacobian and status of each transition, at its index in the replay buffer.
         velocity_std: Standard deviation of each velocity in the replay buffer.
     """
 
@@ -85,70 +85,70 @@ class SampleEnhancement:
         self.env, self.settings = env, settings
         nq, nv = env.engine.nq, env.engine.nv
         self.velocity_std, self._num_inputs = torch.ones(nv, dtype=torch.float64), nv + len(env.action_limit)
-        self._widths = {"jacobian": 2 * nv * self._num_inputs, "q": nq, "v": nv, "status": 0}
+        self._field_sizes = {"jacobian": 2 * nv * self._num_inputs, "q": nq, "v": nv, "status": 0}
         dtypes = {"q": torch.float64, "v": torch.float64, "status": torch.int8}
-        self.jacobians = ReplayBuffer(capacity, self._widths, dtypes)
+        self.jacobian_buffer = ReplayBuffer(capacity, self._field_sizes, dtypes)
 
     def add(self, count: int) -> None:
         """Append a number of transitions, newly added to the replay buffer, with pending Jacobians."""
-        rows = {name: torch.zeros(count, width) for name, width in self._widths.items() if width}
-        self.jacobians.add(rows | {"status": torch.full((count,), PENDING)})
+        rows = {name: torch.zeros(count, width) for name, width in self._field_sizes.items() if width}
+        self.jacobian_buffer.add(rows | {"status": torch.full((count,), PENDING)})
 
     def compute_jacobians(self, replay_buffer: ReplayBuffer) -> JacobianStats:
         """Compute the Jacobians of all transitions that are pending."""
         failed, dropped, steps = 0, 0, 0
         self.velocity_std = replay_buffer.contents()["v"].std(0).clamp_min(1e-6)
-        pending = torch.nonzero(self.jacobians.contents()["status"] == PENDING)[:, 0]
+        pending = torch.nonzero(self.jacobian_buffer.contents()["status"] == PENDING)[:, 0]
         for indices in pending.split(self.settings.jacobian_batch):
             rows = replay_buffer.gather(indices)
             end, jacobian, valid = step_jacobians(self.env, rows)
             failed, steps = failed + int((~valid).sum()), steps + len(indices) * jacobian.shape[1]
             if self.settings.drop_contact_changes:
-                changed = valid & changes_contact(self.env, rows)
+                changed = valid & has_contact_change(self.env, rows)
                 dropped, steps = dropped + int(changed.sum()), steps + len(indices)
                 valid &= ~changed
-            jacobian = torch.where(valid[:, None, None], self._limited(jacobian), 0.0).flatten(1)
+            jacobian = torch.where(valid[:, None, None], self._clip_rows(jacobian), 0.0).flatten(1)
             status = torch.where(valid, AVAILABLE, UNAVAILABLE)
-            self.jacobians.overwrite(indices, {"jacobian": jacobian, "q": end.q, "v": end.v, "status": status})
+            self.jacobian_buffer.overwrite(indices, {"jacobian": jacobian, "q": end.q, "v": end.v, "status": status})
         return JacobianStats(failed, dropped, steps)
 
-    def _limited(self, jacobian: Float[Tensor, "rows outputs inputs"]) -> Float[Tensor, "rows outputs inputs"]:
+    def _clip_rows(self, jacobian: Float[Tensor, "rows outputs inputs"]) -> Float[Tensor, "rows outputs inputs"]:
         """Scale rows down to the largest norm; the unit of positions is `velocity_std` times the duration of a step."""
-        period = self.env.frame_skip * self.env.engine.dt
-        output_units = torch.cat([period * self.velocity_std, self.velocity_std])
+        step_duration = self.env.frame_skip * self.env.engine.dt
+        output_units = torch.cat([step_duration * self.velocity_std, self.velocity_std])
         input_units = torch.cat([self.velocity_std, torch.ones(len(self.env.action_limit))])
         norm = (jacobian * input_units / output_units[:, None]).norm(dim=2, keepdim=True)
         limit = self.settings.max_jacobian_norm
         return jacobian * (limit / norm.clamp_min(limit))
 
     def augment(self, rows: Batch, indices: Tensor, generator: torch.Generator) -> Batch:
-        """Replace all but one in `count` + 1 transitions by augmented ones; those without a Jacobian stay.
+        """Replace all but one in `augmented_per_real` + 1 transitions by augmented ones; those without a Jacobian stay.
 
         Args:
             rows: Transitions of the replay buffer.
             indices: Their indices in the replay buffer.
             generator: Random generator of the choice of transitions and of their changes.
         """
-        stored, count = self.jacobians.gather(indices), len(indices)
-        stay = torch.rand(count, generator=generator) < 1 / (self.settings.count + 1)
-        stay |= stored["status"] != AVAILABLE
+        stored, count = self.jacobian_buffer.gather(indices), len(indices)
+        keep_real = torch.rand(count, generator=generator) < 1 / (self.settings.augmented_per_real + 1)
+        keep_real |= stored["status"] != AVAILABLE
         uniform = 2 * torch.rand(count, self._num_inputs, generator=generator) - 1
         dv, da = uniform.split([len(self.velocity_std), len(self.env.action_limit)], 1)
         dv, da = self.settings.velocity_range * self.velocity_std * dv, self.settings.action_range * da
         jacobian = stored["jacobian"].unflatten(1, (-1, self._num_inputs))
         augmented = augmented_transitions(self.env, rows, State(stored["q"], stored["v"]), jacobian, dv, da)
         return rows | {
-            name: torch.where(stay[:, None] if value.ndim == 2 else stay, rows[name], value)
+            name: torch.where(keep_real[:, None] if value.ndim == 2 else keep_real, rows[name], value)
             for name, value in augmented.items()
         }
 
     def state_dict(self) -> dict[str, Any]:
         """Return the Jacobians and the standard deviations."""
-        return {"jacobians": self.jacobians.state_dict(), "velocity_std": self.velocity_std}
+        return {"jacobian_buffer": self.jacobian_buffer.state_dict(), "velocity_std": self.velocity_std}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the result of `state_dict`."""
-        self.jacobians.load_state_dict(state["jacobians"])
+        self.jacobian_buffer.load_state_dict(state["jacobian_buffer"])
         self.velocity_std = state["velocity_std"]
 
 
@@ -174,7 +174,7 @@ def step_jacobians(
     return State(end.q.detach()[::outputs], end.v.detach()[::outputs]), jacobian, valid
 
 
-def changes_contact(env: Environment, rows: Batch) -> Bool[Tensor, " rows"]:
+def has_contact_change(env: Environment, rows: Batch) -> Bool[Tensor, " rows"]:
     """Return true for transitions in which a contact or a joint stop opens or closes."""
     if env.contact_flags is None:
         return torch.zeros(len(rows["obs"]), dtype=torch.bool)

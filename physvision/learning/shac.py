@@ -170,7 +170,9 @@ class Shac(Learner):
         self._properties = None
         if settings.domain_randomization:
             if env.randomize is None:
-                raise InputError("domain_randomization: expected false for an environment without it, got true")
+                raise InputError(
+                    "domain_randomization: expected false for an environment without `randomize`, got true"
+                )
             self._properties = env.randomize(settings.num_envs, torch.Generator().manual_seed(seed))
         self._metrics: dict[str, float] = {}
 
@@ -194,7 +196,7 @@ class Shac(Learner):
             properties=self._properties,
         )
         window = self._window(rollout, steps)
-        returns = self._returns(window)
+        returns = self._actor_objective(window)
         self.actor_optimizer.zero_grad()
         (-returns[window.valid].sum() / max(1, int(window.valid.sum())) / task.episode_steps).backward()
         self._update_actor(monitor)
@@ -232,21 +234,21 @@ class Shac(Learner):
         truncated = time_limit & ~terminated
         return Window(obs, next_obs, reward, terminated, truncated, gradient_cut, active, valid)
 
-    def _returns(self, window: Window) -> Float[Tensor, " batch"]:
+    def _actor_objective(self, window: Window) -> Float[Tensor, " batch"]:
         """Return the return of each world: rewards of each segment between cuts, and the value of its last state.
 
         If gradients decay between steps, only the gradient of the result is meaningful. With g_t the gradient with
         respect to the state after step t, and d the decay,
         g_t = ∂r_{t+1}/∂s_t + γ ∂s_{t+1}/∂s_t ((1 − d) ∂V/∂s_{t+1} + d g_{t+1}).
         """
-        value = self._value(self.critic, window.next_obs, frozen=True)
-        count = window.reward.shape[1]
+        value = self._value(self.critic, window.next_obs, frozen_weights=True)
+        num_steps = window.reward.shape[1]
         total, weight = window.reward.new_zeros(len(value)), window.reward.new_ones(len(value))
-        for k in range(count):
+        for k in range(num_steps):
             total = total + torch.where(window.active[:, k], weight * window.reward[:, k], 0.0)
             weight = weight * self.settings.discount
-            ends = window.truncated[:, k] | window.gradient_cut[:, k] | (k == count - 1)
-            value_weight = torch.where(ends, weight, (1 - self.settings.gradient_decay) * weight)
+            segment_ends = window.truncated[:, k] | window.gradient_cut[:, k] | (k == num_steps - 1)
+            value_weight = torch.where(segment_ends, weight, (1 - self.settings.gradient_decay) * weight)
             bootstraps = window.active[:, k] & ~window.terminated[:, k]
             total = total + torch.where(bootstraps, value_weight * value[:, k], 0.0)
             weight = torch.where(window.gradient_cut[:, k], 1.0, weight)
@@ -258,31 +260,33 @@ class Shac(Learner):
         norm = torch.nn.utils.clip_grad_norm_(list(self.actor.parameters()), self.settings.max_grad_norm)
         self._metrics["grad_norm"] = float(norm)
         if not bool(norm.isfinite()):
-            places = ", ".join(f"world {world} at step {step}" for world, step in monitor.nonfinite[:5])
+            locations = ", ".join(f"world {world} at step {step}" for world, step in monitor.nonfinite[:5])
             raise TrainingError(
-                f"actor gradient is {float(norm)} after {self.env_steps} environment steps (not finite first in: "
-                f"{places or 'no single world'}); lower actor_lr or max_state_grad_norm"
+                f"actor gradient is {float(norm)} after {self.env_steps} environment steps (first non-finite at: "
+                f"{locations or 'none in a single world'}); lower actor_lr or max_state_grad_norm"
             )
         self.actor_optimizer.step()
 
     @torch.no_grad()
-    def _targets(self, window: Window) -> Float[Tensor, "batch steps"]:
+    def _td_lambda_targets(self, window: Window) -> Float[Tensor, "batch steps"]:
         """Return the TD(λ) return R_t of every step."""
         value = self._value(self.target_critic, window.next_obs)
-        targets, following, td_lambda = torch.zeros_like(value), value[:, -1], self.settings.td_lambda
+        targets, next_return, td_lambda = torch.zeros_like(value), value[:, -1], self.settings.td_lambda
         for k in reversed(range(value.shape[1])):
-            mixed = (1 - td_lambda) * value[:, k] + td_lambda * following
-            mixed = torch.where(window.truncated[:, k], value[:, k], mixed)
-            following = window.reward[:, k] + self.settings.discount * torch.where(window.terminated[:, k], 0.0, mixed)
-            targets[:, k] = following
+            bootstrap = (1 - td_lambda) * value[:, k] + td_lambda * next_return
+            bootstrap = torch.where(window.truncated[:, k], value[:, k], bootstrap)
+            next_return = window.reward[:, k] + self.settings.discount * torch.where(
+                window.terminated[:, k], 0.0, bootstrap
+            )
+            targets[:, k] = next_return
         return targets
 
     def _update_critic(self, window: Window) -> float:
         """Fit the critic to the window's returns and return its mean squared error."""
         window = window.detached()
         mask = window.active & window.valid[:, None]
-        obs, target = window.obs[mask], self._targets(window)[mask]
-        total, count = 0.0, 0
+        obs, target = window.obs[mask], self._td_lambda_targets(window)[mask]
+        total, num_updates = 0.0, 0
         for _ in range(self.settings.critic_epochs):
             order = torch.randperm(len(obs), generator=self.generator)
             for minibatch in order.chunk(self.settings.num_minibatches):
@@ -290,29 +294,29 @@ class Shac(Learner):
                 self.critic_optimizer.zero_grad()
                 loss.backward()
                 self.critic_optimizer.step()
-                total, count = total + loss.detach(), count + 1
+                total, num_updates = total + loss.detach(), num_updates + 1
         polyak_update(self.target_critic, self.critic, self.settings.target_tau)
         if self.actor.normalizer is not None and len(obs):
             # Updated last, because all networks have to use the same normalization within a window.
             self.actor.normalizer.update(obs)
-        return float(total) / max(1, count)
+        return float(total) / max(1, num_updates)
 
-    def _value(self, critic: EnsembleMlp, obs: Float[Tensor, "*batch obs"], frozen: bool = False) -> Tensor:
+    def _value(self, critic: EnsembleMlp, obs: Float[Tensor, "*batch obs"], frozen_weights: bool = False) -> Tensor:
         """Return a critic's values of observations, (*batch)."""
         rows = obs.flatten(0, -2)
         rows = rows if self.actor.normalizer is None else self.actor.normalizer(rows)
-        return critic(rows, frozen)[0, :, 0].unflatten(0, obs.shape[:-1])
+        return critic(rows, frozen_weights)[0, :, 0].unflatten(0, obs.shape[:-1])
 
     def _advance_worlds(self, rollout: PolicyRollout, window: Window) -> None:
         """Set the worlds to the end of the window and reset those whose episode ended."""
         failed = ~window.valid
-        self.worlds.advance(rollout.trajectory.final.detach(), failed, rollout.controls.shape[1])
+        self.worlds.set_states(rollout.trajectory.final.detach(), failed, rollout.controls.shape[1])
         self.worlds.reset((window.terminated | window.truncated).any(1) | failed)
 
     def _adapt_horizon(self, task: EnvironmentTask, rollout: PolicyRollout, max_acceleration: float) -> None:
         """Lengthen or shorten later windows according to the mean acceleration of this one."""
-        path = rollout.trajectory
-        acceleration = task.mean_acceleration(path[:-1].flatten(), path[1:].flatten()).mean()
+        trajectory = rollout.trajectory
+        acceleration = task.mean_acceleration(trajectory[:-1].flatten(), trajectory[1:].flatten()).mean()
         shortest, longest = self.settings.horizon_range
         horizon = self.horizon + self.settings.horizon_lr * (1 - float(acceleration) / max_acceleration)
         self.horizon = min(max(horizon, shortest), longest)

@@ -43,8 +43,8 @@ class TrainingSchedule:
     def is_finished(self, evaluations: list[dict[str, Any]]) -> bool:
         """Return true if a run ends after the last of these evaluations; a longer schedule can resume there."""
         last = evaluations[-1]
-        timeout = self.max_cpu_seconds is not None and last["seconds"] >= self.max_cpu_seconds
-        rewards = [line["reward"] for line in evaluations[-self.target_patience :]]
+        timeout = self.max_cpu_seconds is not None and last["cpu_seconds"] >= self.max_cpu_seconds
+        rewards = [evaluation["reward"] for evaluation in evaluations[-self.target_patience :]]
         solved = (
             self.target_reward is not None
             and len(rewards) == self.target_patience
@@ -54,43 +54,48 @@ class TrainingSchedule:
 
 
 def train(
-    learner: Learner, schedule: TrainingSchedule, folder: Path, run_config: dict[str, Any]
+    learner: Learner, schedule: TrainingSchedule, run_folder: Path, run_config: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Train a learner to the end of the schedule, from the last checkpoint in the folder if there is one.
 
     Args:
         learner: Learner that has not been trained yet.
         schedule: Schedule of the evaluations, the checkpoints and the end of the run.
-        folder: Folder of checkpoints, progress.jsonl and TensorBoard's files.
+        run_folder: Folder of checkpoints, progress.jsonl and TensorBoard's files.
         run_config: Configuration of the run with its seed; a checkpoint of another configuration is rejected.
 
     Returns:
         Metrics of each evaluation, in order.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    lines, spent = _resume(learner, folder, run_config)
-    writer = SummaryWriter(str(folder), purge_step=learner.env_steps or None)
-    start = time.process_time() - spent
-    while not (lines and schedule.is_finished(lines)):
+    run_folder.mkdir(parents=True, exist_ok=True)
+    evaluations, previous_cpu_s = _resume(learner, run_folder, run_config)
+    writer = SummaryWriter(str(run_folder), purge_step=learner.env_steps or None)
+    start = time.process_time() - previous_cpu_s
+    while not (evaluations and schedule.is_finished(evaluations)):
         before = learner.env_steps
         learner.advance()
         if not _crosses(before, learner.env_steps, schedule.eval_every):
             continue
-        lines.append(_evaluation(learner, schedule, time.process_time() - start, lines))
-        for name, value in lines[-1].items():
+        evaluations.append(_evaluation(learner, schedule, time.process_time() - start, evaluations))
+        for name, value in evaluations[-1].items():
             writer.add_scalar(f"learn/{name}", value, learner.env_steps)
         writer.flush()
-        if lines[-1]["reward"] >= max(line["reward"] for line in lines):
+        if evaluations[-1]["reward"] >= max(evaluation["reward"] for evaluation in evaluations):
             best = {"run_config": run_config, "env_steps": learner.env_steps, "actor": learner.actor.state_dict()}
-            write_atomically(best, folder / BEST)
-        print(" ".join(f"{name} {value:.5g}" for name, value in lines[-1].items()), flush=True)
-        if lines[-1]["finished"] or _crosses(before, learner.env_steps, schedule.checkpoint_every):
-            seconds = time.process_time() - start
-            state = {"run_config": run_config, "seconds": seconds, "lines": lines, "learner": learner.state_dict()}
-            write_atomically(state, folder / CHECKPOINT)
-        (folder / PROGRESS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+            write_atomically(best, run_folder / BEST)
+        print(" ".join(f"{name} {value:.5g}" for name, value in evaluations[-1].items()), flush=True)
+        if evaluations[-1]["finished"] or _crosses(before, learner.env_steps, schedule.checkpoint_every):
+            cpu_seconds = time.process_time() - start
+            state = {
+                "run_config": run_config,
+                "cpu_seconds": cpu_seconds,
+                "evaluations": evaluations,
+                "learner": learner.state_dict(),
+            }
+            write_atomically(state, run_folder / CHECKPOINT)
+        (run_folder / PROGRESS).write_text("".join(json.dumps(evaluation) + "\n" for evaluation in evaluations))
     writer.close()
-    return lines
+    return evaluations
 
 
 def _crosses(before: int, after: int, interval: int) -> bool:
@@ -99,18 +104,18 @@ def _crosses(before: int, after: int, interval: int) -> bool:
 
 
 def _evaluation(
-    learner: Learner, schedule: TrainingSchedule, seconds: float, previous: list[dict[str, Any]]
+    learner: Learner, schedule: TrainingSchedule, cpu_seconds: float, previous: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Evaluate the policy and return its metrics."""
     rewards = evaluate(learner.env, learner.actor, schedule.eval_episodes, seed=schedule.eval_episodes)
     reward = float(rewards.mean()) if len(rewards) else float("-inf")
-    line = {"steps": learner.env_steps, "reward": reward, "seconds": seconds}
-    return line | {"finished": schedule.is_finished([*previous, line])} | learner.metrics()
+    evaluation = {"steps": learner.env_steps, "reward": reward, "cpu_seconds": cpu_seconds}
+    return evaluation | {"finished": schedule.is_finished([*previous, evaluation])} | learner.metrics()
 
 
-def _resume(learner: Learner, folder: Path, run_config: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
+def _resume(learner: Learner, run_folder: Path, run_config: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
     """Restore a checkpoint, if there is one, and return its evaluations and its processor time in s."""
-    path = folder / CHECKPOINT
+    path = run_folder / CHECKPOINT
     if not path.exists():
         return [], 0.0
     try:
@@ -123,4 +128,4 @@ def _resume(learner: Learner, folder: Path, run_config: dict[str, Any]) -> tuple
             "choose another folder or remove it"
         )
     learner.load_state_dict(state["learner"])
-    return state["lines"], state["seconds"]
+    return state["evaluations"], state["cpu_seconds"]

@@ -54,7 +54,7 @@ class WorldModel(nn.Module):
     """Ensemble of networks with the normalization of their inputs and targets.
 
     Attributes:
-        layers: Networks of the ensemble.
+        network: Networks of the ensemble.
         log_var_bounds: Learned lower and upper bounds of the log-variances, (2, outputs).
         elite_indices: Indices of the networks that predict, the best first.
     """
@@ -71,7 +71,7 @@ class WorldModel(nn.Module):
         super().__init__()
         self.settings, self._generator = settings, generator
         layer_sizes = (obs_size + action_size, *settings.hidden_sizes, 2 * (obs_size + 1))
-        self.layers = EnsembleMlp(settings.ensemble_size, layer_sizes, "swish", settings.bf16)
+        self.network = EnsembleMlp(settings.ensemble_size, layer_sizes, "swish", settings.bf16)
         self.log_var_bounds = nn.Parameter(torch.tensor([[-10.0], [0.5]]).repeat(1, obs_size + 1))
         sizes = {"input": obs_size + action_size, "target": obs_size + 1}
         for name, size in sizes.items():
@@ -84,7 +84,7 @@ class WorldModel(nn.Module):
 
     def forward(self, inputs: Float[Tensor, "*members batch inputs"]) -> tuple[Tensor, Tensor]:
         """Return means and log-variances of each network, in units of the targets' standard deviations."""
-        return self._distribution(self.layers((inputs - self.input_mean) / self.input_std))
+        return self._distribution(self.network((inputs - self.input_mean) / self.input_std))
 
     def fit(self, rows: Batch, augment: Callable[[], Batch] | None = None) -> dict[str, float]:
         """Fit the ensemble until predictions of held-out rows no longer improve; each network keeps its best weights.
@@ -98,7 +98,7 @@ class WorldModel(nn.Module):
             Mean squared error over held-out rows, in variances of the targets, and the number of updates.
         """
         inputs, targets = _inputs_and_targets(rows)
-        self._normalize(inputs, targets)
+        self._set_normalization(inputs, targets)
         self.obs_min, self.obs_max = rows["obs"].amin(0), rows["obs"].amax(0)
         # The same rows are held out in every fit, because an earlier fit has been trained on all others.
         held_out = torch.arange(len(inputs)) % round(1 / self.settings.holdout_fraction) == 0
@@ -106,9 +106,9 @@ class WorldModel(nn.Module):
         validation = inputs[held_out], self._normalized(targets[held_out])
         training = inputs, self._normalized(targets)
         best_error = torch.full((self.settings.ensemble_size,), torch.inf)
-        best_weights = [parameter.detach().clone() for parameter in self.layers.parameters()]
-        updates, last_gain = 0, 0
-        while updates - last_gain < self.settings.patience and updates < self.settings.max_updates:
+        best_weights = [parameter.detach().clone() for parameter in self.network.parameters()]
+        updates, last_improvement = 0, 0
+        while updates - last_improvement < self.settings.patience and updates < self.settings.max_updates:
             if augment is not None:
                 inputs, targets = _inputs_and_targets(augment())
                 training = inputs, self._normalized(targets)
@@ -117,18 +117,18 @@ class WorldModel(nn.Module):
                 self._update(*(values[minibatch] for values in training))
                 updates += 1
             with torch.no_grad():
-                error = (self(validation[0])[0] - validation[1]).square().mean((1, 2))
-                last_gain = updates if bool((error < 0.99 * best_error).any()) else last_gain
-                improved, best_error = error < best_error, torch.minimum(error, best_error)
-                for best, current in zip(best_weights, self.layers.parameters(), strict=True):
+                validation_error = (self(validation[0])[0] - validation[1]).square().mean((1, 2))
+                last_improvement = updates if bool((validation_error < 0.99 * best_error).any()) else last_improvement
+                improved, best_error = validation_error < best_error, torch.minimum(validation_error, best_error)
+                for best, current in zip(best_weights, self.network.parameters(), strict=True):
                     best[improved] = current[improved]
         with torch.no_grad():
-            for best, current in zip(best_weights, self.layers.parameters(), strict=True):
+            for best, current in zip(best_weights, self.network.parameters(), strict=True):
                 current.copy_(best)
         self.elite_indices: Tensor = best_error.argsort()[: self.settings.num_elites]
         return {"model_error": float(best_error.mean()), "model_updates": float(updates)}
 
-    def _normalize(self, inputs: Tensor, targets: Tensor) -> None:
+    def _set_normalization(self, inputs: Tensor, targets: Tensor) -> None:
         """Set the normalization to the statistics of these rows."""
         self.input_mean, self.input_std = inputs.mean(0), inputs.std(0).clamp_min(1e-6)
         self.target_mean, self.target_std = targets.mean(0), targets.std(0).clamp_min(1e-6)
@@ -159,24 +159,24 @@ class WorldModel(nn.Module):
         inputs = torch.cat([obs, action], 1)
         # Each elite takes an equal share of the rows, in random order.
         order = torch.randperm(len(obs), generator=self._generator)
-        changes = torch.empty(len(obs), len(self.target_mean))
+        deltas = torch.empty(len(obs), len(self.target_mean))
         for elite, rows in zip(self.elite_indices.tolist(), order.tensor_split(len(self.elite_indices)), strict=True):
             mean, log_var = self._evaluate_member(elite, inputs[rows])
             noise = torch.randn(mean.shape, generator=self._generator)
-            changes[rows] = (mean + noise * (0.5 * log_var).exp()) * self.target_std + self.target_mean
-        return obs + changes[:, :-1], changes[:, -1]
+            deltas[rows] = (mean + noise * (0.5 * log_var).exp()) * self.target_std + self.target_mean
+        return obs + deltas[:, :-1], deltas[:, -1]
 
     def in_training_range(self, obs: Float[Tensor, "batch obs"]) -> Bool[Tensor, " batch"]:
         """Return true for observations within the range of the training rows, extended by its width on both sides."""
-        width = self.obs_max - self.obs_min
-        return ((obs >= self.obs_min - width) & (obs <= self.obs_max + width)).all(1)
+        obs_range = self.obs_max - self.obs_min
+        return ((obs >= self.obs_min - obs_range) & (obs <= self.obs_max + obs_range)).all(1)
 
     def _evaluate_member(self, member: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and log-variances of one network, (batch, outputs)."""
         layer = (inputs - self.input_mean) / self.input_std
-        for index, (weight, bias) in enumerate(zip(self.layers.weights, self.layers.biases, strict=True)):
+        for index, (weight, bias) in enumerate(zip(self.network.weights, self.network.biases, strict=True)):
             layer = torch.addmm(bias[member], layer, weight[member])
-            layer = self.layers.activation(layer) if index + 1 < len(self.layers.weights) else layer
+            layer = self.network.activation(layer) if index + 1 < len(self.network.weights) else layer
         return self._distribution(layer)
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from physvision.control.breakout import KEYS, BounceStatistics, PaddleModel, predict_path
-from physvision.envs.breakout_screen import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FLOOR, LEFT, RIGHT, ROOF
+from physvision.envs.breakout_screen import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FIELD_BOTTOM, FIELD_TOP, LEFT, RIGHT
 
 
 def no_bricks():
@@ -14,7 +14,7 @@ def no_bricks():
 def test_a_ball_bounces_off_walls_and_roof_as_light_does():
     """Unfolded at the walls its way is straight: by hand, from x = 20 to the left by 2 a frame, down by 3."""
     path = predict_path((20.0, 100.0), (-2.0, 3.0), no_bricks())
-    frames = (FLOOR - BALL_HEIGHT - 100.0) / 3
+    frames = (FIELD_BOTTOM - BALL_HEIGHT - 100.0) / 3
     assert path.frames == pytest.approx(frames)
     assert path.landing_x == pytest.approx(LEFT + abs(20.0 - LEFT - 2 * frames))
     assert path.bricks_hit == 0
@@ -24,7 +24,7 @@ def test_a_ball_bounces_off_walls_and_roof_as_light_does():
     assert (xs[:, 0] <= RIGHT - 2).all()
     np.testing.assert_allclose(np.diff(xs[:, 1]), 3.0)
     up = predict_path((80.0, 60.0), (0.5, -4.0), no_bricks())
-    assert min(y for _, y in up.corners) >= ROOF - 4.0
+    assert min(y for _, y in up.corners) >= FIELD_TOP - 4.0
     assert up.landing_x == pytest.approx(80.0 + 0.5 * up.frames)
 
 

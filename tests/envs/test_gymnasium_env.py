@@ -40,10 +40,10 @@ def test_worlds_of_a_vector_are_those_of_one_environment():
     single = GymnasiumEnv("CartPole")
     single.reset(seed=0)
     actions = np.array([[0.5], [-1.0], [0.2]], np.float32)
-    start = many.unwrapped._simulation.worlds.state
+    start = many.unwrapped._vector_env.worlds.state
     after, reward, *_ = many.step(actions)
     for k in range(3):
-        single._simulation.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
+        single._vector_env.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
         alone, alone_reward, *_ = single.step(actions[k])
         np.testing.assert_array_equal(after[k], alone)
         assert reward[k] == alone_reward
@@ -58,7 +58,7 @@ def short(max_episode_steps):
 def test_a_world_that_ended_starts_anew_with_the_step_after():
     worlds = GymnasiumVectorEnv(short(3), 2)
     worlds.reset(seed=1)
-    worlds._simulation.worlds.state.q[0, 0] = 0.6
+    worlds._vector_env.worlds.state.q[0, 0] = 0.6
     still = np.zeros((2, 1))
     _, _, terminated, truncated, _ = worlds.step(still)
     assert terminated.tolist() == [True, False]
@@ -74,7 +74,7 @@ def test_a_world_that_ended_starts_anew_with_the_step_after():
 def test_a_world_that_fails_ends_and_is_told():
     environment = GymnasiumEnv("DoublePendulum")
     environment.reset(seed=0)
-    environment._simulation.worlds.state.v[0, 0] = 1e200
+    environment._vector_env.worlds.state.v[0, 0] = 1e200
     with pytest.warns(RuntimeWarning, match="worlds failed"):
         obs, reward, terminated, _, info = environment.step([0.0, 0.0])
     assert terminated

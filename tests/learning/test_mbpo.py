@@ -16,7 +16,7 @@ MODEL = WorldModelSettings(ensemble_size=2, num_elites=1, hidden_sizes=(16,), ba
 
 @pytest.fixture
 def learner():
-    result = Mbpo(ENVIRONMENTS["Links2"](), MbpoSettings(PLAY, MODEL, model_rollouts=40, rollout_length=(2, 2)), 0)
+    result = Mbpo(ENVIRONMENTS["Links2"](), MbpoSettings(PLAY, MODEL, num_model_rollouts=40, rollout_length=(2, 2)), 0)
     while result.env_steps < 30:
         result.advance()
     return result
@@ -24,7 +24,7 @@ def learner():
 
 def test_steps_into_the_unknown_are_left_out_and_counted(learner):
     """A quarter comes to 1e30, and a quarter to no number; the rest goes on, and is imagined further."""
-    before, predict = learner.skipped["model_steps"], learner.model.predict
+    before, predict = learner.discarded_counts["model_steps"], learner.model.predict
 
     def wild(obs, action):
         next_obs, reward = predict(obs, action)
@@ -37,7 +37,7 @@ def test_steps_into_the_unknown_are_left_out_and_counted(learner):
     assert retained["next_obs"].abs().max() < 1e3
     assert retained["obs"].abs().max() < 1e3
     # Of 40 and, at most, of the 20 that are left.
-    assert 20 + 10 >= learner.skipped["model_steps"] - before >= 20
+    assert 20 + 10 >= learner.discarded_counts["model_steps"] - before >= 20
 
 
 def test_where_nothing_is_known_true_steps_are_learned_from(learner):

@@ -51,7 +51,7 @@ def test_networks_side_by_side_are_those_one_by_one(activation, layer_norm, outp
 def test_frozen_networks_have_gradients_to_what_comes_in_alone():
     layers, inputs = EnsembleMlp(2, (3, 8, 1)), torch.randn(5, 3, requires_grad=True)
     (free,) = torch.autograd.grad(layers(inputs).sum(), inputs)
-    layers(inputs, frozen=True).sum().backward()
+    layers(inputs, frozen_weights=True).sum().backward()
     torch.testing.assert_close(inputs.grad, free)
     assert all(parameter.grad is None for parameter in layers.parameters())
 
@@ -90,7 +90,7 @@ def test_options_of_an_actor_work_alone(option):
     actor = Actor(3, (8,), 2, "elu", init_log_std=-1.0, **{option: True})
     obs = torch.randn(50, 3) + 5
     assert (actor.normalizer is not None) == (option == "normalize_obs")
-    assert actor.layers.layer_norm == (option == "layer_norm")
+    assert actor.network.layer_norm == (option == "layer_norm")
     log_std = actor.distribution(obs)[:, 2:]
     assert (float(log_std.std(0).max()) < 1e-6) == (option == "state_independent_std")
     before = actor.deterministic_action(obs)

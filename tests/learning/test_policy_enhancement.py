@@ -36,7 +36,7 @@ def written_out_return(agent, env, action_limit, start, rollout, action, noises)
         weight = weight * 0.9 * (rollout < 100)
         steps.append((state, action, result.reward, result.state, rollout >= 100))
         state = result.state
-        output = agent.actor.layers(env.observe(state, rollout))[0]
+        output = agent.actor.network(env.observe(state, rollout))[0]
         if k < len(noises):
             action = (output[:, :2] + noises[k] * output[:, 2:].clamp(-20, 2).exp()).tanh()
     value = agent.q_values(env.observe(state, rollout), output[:, :2].tanh()).min(0).values
@@ -140,8 +140,8 @@ def test_critics_learn_of_the_engine_s_steps_alone():
         rollout_policy,
         policy_enhancement=True,
         horizon=5,
-        actor_batch=4,
-        actor_every=3,
+        actor_batch_size=4,
+        actor_update_every=3,
         engine_ratio=0.75,
         real_ratio=0.25,
     )
@@ -150,7 +150,7 @@ def test_critics_learn_of_the_engine_s_steps_alone():
     actors = []
     while learner.env_steps < 26:
         learner.advance()
-        actors.append(learner.actor.layers.weights[0].detach().clone())
+        actors.append(learner.actor.network.weights[0].detach().clone())
     # From the 20th step on each step has an update, of which every third, the first to begin with, is the actor's too.
     assert [not torch.equal(*pair) for pair in pairwise(actors[18:])] == [True, False, False, True, False, False, True]
     assert learner.metrics()["engine_steps"] == learner.engine_buffer.size == 3 * 4 * 5

@@ -27,7 +27,7 @@ def test_an_update_follows_the_gradients_of_the_losses_written_out():
         return critics(torch.cat([obs, action], 1))[:, :, 0]
 
     def act(obs, noise):
-        return sample_tanh_normal(agent.actor.layers(obs)[0], noise)
+        return sample_tanh_normal(agent.actor.network(obs)[0], noise)
 
     with torch.no_grad():
         action, density = act(batch["next_obs"], later)
@@ -59,7 +59,7 @@ def test_an_actor_learns_of_actions_that_were_tried_and_of_nothing_where_it_is_n
     agent = Sac(3, 2, SacSettings((16, 16), bf16=False, init_entropy_coef=0.3), torch.Generator().manual_seed(1))
     batch, generator = rows(8, torch.Generator().manual_seed(2)), torch.Generator().manual_seed(3)
     obs, noise, gradient = (torch.randn(5, width, generator=generator) for width in (3, 2, 2))
-    action, density = sample_tanh_normal(agent.actor.layers(obs)[0], noise)
+    action, density = sample_tanh_normal(agent.actor.network(obs)[0], noise)
     loss = (0.3 * density - (gradient * action).sum(1)).mean()
     expected = torch.autograd.grad(loss, list(agent.actor.parameters()))
     agent.update(batch, ActionEvaluation(obs, noise, torch.zeros(5), gradient))

@@ -12,7 +12,7 @@ from physvision.learning.sample_enhancement import (
     SampleEnhancement,
     SampleEnhancementSettings,
     augmented_transitions,
-    changes_contact,
+    has_contact_change,
     step_jacobians,
 )
 
@@ -89,7 +89,7 @@ def test_the_derivatives_of_a_number_are_shortened():
     whole.compute_jacobians(buffer)
     less = random_play(SampleEnhancementSettings(9, max_jacobian_norm=1.5, jacobian_batch=7))[1]
     less.compute_jacobians(buffer)
-    long, short = (entry.jacobians.contents()["jacobian"].unflatten(1, (4, 4)) for entry in (whole, less))
+    long, short = (entry.jacobian_buffer.contents()["jacobian"].unflatten(1, (4, 4)) for entry in (whole, less))
     # Of two positions and two velocities, by two velocities and two actions.
     causes = torch.cat([whole.velocity_std, torch.ones(2)])
     units = torch.cat([whole.velocity_std / 60, whole.velocity_std])[:, None]
@@ -110,7 +110,7 @@ def test_steps_without_derivatives_stay(monkeypatch):
 
     monkeypatch.setattr("physvision.learning.sample_enhancement.step_jacobians", some)
     changed = (indices >= 20) & (indices < 30)
-    monkeypatch.setattr("physvision.learning.sample_enhancement.changes_contact", lambda env, rows: changed)
+    monkeypatch.setattr("physvision.learning.sample_enhancement.has_contact_change", lambda env, rows: changed)
     assert neighbors.compute_jacobians(buffer)[:2] == (20, 10)
     rows = buffer.gather(indices)
     result = neighbors.augment(rows, indices, torch.Generator().manual_seed(0))
@@ -125,13 +125,13 @@ def test_steps_in_which_a_contact_changes_are_flagged():
     start = State(rows["q"], rows["v"])
     # High in the air nothing touches at either end; in a fall of 0.05 s from just above the ground a foot comes to.
     high_up = rows | {"q": start.q + torch.tensor([0.0, 0.0, 1.0] + [0.0] * 12), "action": torch.zeros(4, 8)}
-    assert not changes_contact(env, high_up).any()
+    assert not has_contact_change(env, high_up).any()
     still = torch.zeros(4, 8, dtype=torch.float64)
     state, touched = start, env.contact_flags(start)
     for _ in range(12):
         retained = rows | {"q": state.q, "v": state.v, "action": torch.zeros(4, 8)}
         state = env.step(state, still).state
         now = env.contact_flags(state)
-        assert torch.equal(changes_contact(env, retained), (now != touched).any(1))
+        assert torch.equal(has_contact_change(env, retained), (now != touched).any(1))
         touched = now
     assert touched.any(1).all()

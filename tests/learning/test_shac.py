@@ -47,7 +47,7 @@ def by_recursion(agent, truncated_gradient=False):
     back, result = (torch.zeros(3, 2), torch.zeros(3, 2)), 0.0
     for k in reversed(range(count)):
         start = State(*(entry[:, k].detach().requires_grad_() for entry in (path.q, path.v)))
-        output = agent.actor.layers(env.observe(start, torch.full((3,), k)))[0]
+        output = agent.actor.network(env.observe(start, torch.full((3,), k)))[0]
         control = (output + noises[k] * agent.actor.log_std.exp()).tanh() * torch.tensor(env.action_limit)
         end = env.engine.rollout(start, 1, control[:, None]).final
         value = agent.critic(env.observe(end, torch.full((3,), k + 1)))[0, :, 0]
@@ -66,7 +66,7 @@ def gradient(agent, **options):
 
 
 def total(agent, **options):
-    return agent._returns(window(agent, **options)[1]).sum()
+    return agent._actor_objective(window(agent, **options)[1]).sum()
 
 
 def weights(agent):
@@ -94,7 +94,7 @@ def test_a_window_pays_what_was_earned_and_what_is_expected():
     agent.worlds.elapsed_steps = torch.tensor([0, 96, 0])
     _, verdict = window(agent)
     value = agent.critic(verdict.next_obs.flatten(0, 1))[0, :, 0].unflatten(0, (3, 6))
-    earned = agent._returns(verdict)
+    earned = agent._actor_objective(verdict)
     discount = 0.99 ** torch.arange(6, dtype=torch.float64)
     torch.testing.assert_close(earned[0], (discount * verdict.reward[0]).sum() + 0.99**6 * value[0, -1])
     # The second world's time ends after four periods: nothing is paid or expected after.
@@ -116,7 +116,7 @@ def test_a_cut_ends_a_stretch_and_the_next_one_begins():
         expected, weight = expected + weight * verdict.reward[0, k], weight * 0.99
         if verdict.gradient_cut[0, k] or k == 5:
             expected, weight = expected + weight * value[0, k], 1.0
-    torch.testing.assert_close(agent._returns(verdict)[0], expected)
+    torch.testing.assert_close(agent._actor_objective(verdict)[0], expected)
     # Nothing goes back through a cut: with all periods cut, an action counts for its own period alone.
     rollout, verdict = window(agent, limit=0.0)
     (back,) = torch.autograd.grad(verdict.reward[:, -1].sum(), rollout.trajectory.q, allow_unused=True)
@@ -144,11 +144,11 @@ def test_a_world_that_fails_is_left_out_and_counted_and_the_others_learn_as_with
         rollout, verdict = window(agent)
     assert rollout.failed[1].all()
     assert verdict.valid.tolist() == [True, False, True]
-    result = torch.autograd.grad(agent._returns(verdict)[verdict.valid].sum(), weights(agent))
+    result = torch.autograd.grad(agent._actor_objective(verdict)[verdict.valid].sum(), weights(agent))
     assert all(entry.isfinite().all() for entry in result)
     reference = learner()
     _, verdict = window(reference)
-    expected = torch.autograd.grad(reference._returns(verdict)[[0, 2]].sum(), weights(reference))
+    expected = torch.autograd.grad(reference._actor_objective(verdict)[[0, 2]].sum(), weights(reference))
     for entry, two in zip(result, expected, strict=True):
         torch.testing.assert_close(entry, two)
     agent._advance_worlds(rollout, window(agent)[1])
@@ -169,7 +169,7 @@ def test_a_gradient_that_is_no_number_is_named_by_world_and_period_and_left_out(
     rollout, verdict = window(agent, monitor=watch)
     gradients = torch.tensor([0.0, float("nan"), 0.0], dtype=torch.float64)
     # The state after period 2 is that at time 3.
-    poisoned = agent._returns(verdict).sum() + (rollout.trajectory.q[:, 3, 0] * gradients).sum()
+    poisoned = agent._actor_objective(verdict).sum() + (rollout.trajectory.q[:, 3, 0] * gradients).sum()
     result = torch.autograd.grad(poisoned, weights(agent))
     assert watch.nonfinite == [(1, 2)]
     assert all(entry.isfinite().all() for entry in result)
@@ -241,7 +241,7 @@ def test_worlds_with_properties_of_their_own_move_apart_from_one_start():
 
 
 def test_worlds_are_not_varied_where_a_game_has_no_others():
-    with pytest.raises(InputError, match="domain_randomization: expected false for an environment without it"):
+    with pytest.raises(InputError, match="domain_randomization: expected false for an environment without `randomize`"):
         Shac(ENVIRONMENTS["Links1"](), replace(SMALL, domain_randomization=True), 0)
 
 

@@ -28,13 +28,13 @@ MBPO = MbpoSettings(
     PLAY,
     MODEL,
     model_update_every=20,
-    model_rollouts=50,
+    num_model_rollouts=50,
     rollout_length=(1, 3),
     rollout_schedule=(0, 2),
     policy_enhancement=True,
     sample_enhancement=SampleEnhancementSettings(2),
 )
-FAR = replace(MBPO, horizon=10, actor_batch=3, actor_every=3, max_action_grad=1.0, engine_ratio=0.5)
+FAR = replace(MBPO, horizon=10, actor_batch_size=3, actor_update_every=3, max_action_grad=1.0, engine_ratio=0.5)
 SHAC = ShacSettings(
     num_envs=2, horizon=10, hidden_sizes=(8,), critic_hidden_sizes=(8,), critic_epochs=2, max_acceleration=5.0
 )
@@ -50,7 +50,7 @@ def same(first_case, second_case):
         return torch.equal(first_case, second_case)
     if isinstance(first_case, dict):
         return first_case.keys() == second_case.keys() and all(
-            same(first_case[key], second_case[key]) for key in first_case if key != "seconds"
+            same(first_case[key], second_case[key]) for key in first_case if key != "cpu_seconds"
         )
     if isinstance(first_case, list):
         return len(first_case) == len(second_case) and all(map(same, first_case, second_case))

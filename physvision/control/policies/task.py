@@ -30,7 +30,7 @@ class ControlTask(ABC):
         """Draw initial states and goals."""
 
     @abstractmethod
-    def losses(self, state: State, goal: Float[Tensor, "batch goals"]) -> Float[Tensor, " batch"]:
+    def losses(self, state: State, goal: Float[Tensor, "batch goals"], /) -> Float[Tensor, " batch"]:
         """Return the loss of each world's state."""
 
 
@@ -38,7 +38,7 @@ class FeedbackTask(ControlTask):
     """A task whose policy observes the state in each control step."""
 
     @abstractmethod
-    def observe(self, state: State, goal: Float[Tensor, "batch goals"]) -> Float[Tensor, "batch obs"]:
+    def observe(self, state: State, goal: Float[Tensor, "batch goals"], /) -> Float[Tensor, "batch obs"]:
         """Return the observation of the policy."""
 
     @abstractmethod
