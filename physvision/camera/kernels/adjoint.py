@@ -12,6 +12,7 @@ from .flux import (
     sample_border,
     stretch_adjoint,
 )
+from .lists import Lists, int2, vec5
 from .precision import scalar
 from .scene import HALF, ONE, SPHERE, TINY, ZERO, Contents, Gradients, Patch, Pixel, ray, screen_slope, vec3
 from .shading import Hit, sample_patch, shading_adjoint, texture_adjoint, weighted_color
@@ -26,11 +27,8 @@ def add_ray_cotangents(
     pinhole: int, row: int, p: int, x: scalar, y: scalar, o_bar: vec3, d_bar: vec3, size_bar: vec3, g: Gradients
 ):
     """Add to the cotangents of the rays, which are linear in x and y, and of the size."""
-    fixed = d_bar
-    moving = o_bar
-    if pinhole != 0:
-        fixed = o_bar
-        moving = d_bar
+    fixed = wp.where(pinhole != 0, o_bar, d_bar)
+    moving = wp.where(pinhole != 0, d_bar, o_bar)
     for i in range(3):
         wp.atomic_add(g.patches, row, p, i, fixed[i])
         wp.atomic_add(g.patches, row, p, 3 + i, moving[i] * x)
@@ -191,19 +189,20 @@ def flat_color_adjoint(s: Contents, at: Pixel, p: int, weight: scalar, g: Gradie
 def layer_adjoint(
     s: Contents,
     at: Pixel,
-    p: int,
+    lists: Lists,
     layer: int,
-    moment: vec3,
-    spread: vec3,
-    borders: wp.array(dtype=scalar),
-    owners: wp.array(dtype=int),
+    borders: wp.array(dtype=vec5),
+    owners: wp.array(dtype=int2),
     listed: int,
     g: Gradients,
 ):
     """Add the gradients of a layer that fills a part of the pixel; set its borders' colors, return the reference color.
 
-    moment, spread: area and centroid, and extent, of the part. borders, owners, listed: see `borders`.
+    borders, owners, listed: see `borders`.
     """
+    p = lists.layers[layer][0]
+    moment = lists.moments[layer]
+    spread = lists.spreads[layer]
     sample = sample_adjoint(s, at, p, at.x + moment[1], at.y + moment[2], spread, moment[0], g)
     patch = s.patches[at.b, p]
     color = sample.color
@@ -214,14 +213,14 @@ def layer_adjoint(
         add_size(patch, at.row, p, moment[0], sample, g)
         color = reference_color(s, at, patch, sample.hit, sample.color, g)
     for k in range(listed):
-        if owners[2 * k] == layer:
-            borders[5 * k + 4] = color
+        if owners[k][0] == layer:
+            border = borders[k]
+            border[4] = color
             if changes:
-                bx = at.x + borders[5 * k]
-                by = at.y + borders[5 * k + 1]
-                across_x = borders[5 * k + 2]
-                across_y = borders[5 * k + 3]
-                borders[5 * k + 4] = border_adjoint(s, at, p, bx, by, across_x, across_y, color, bent, g)
+                bx = at.x + border[0]
+                by = at.y + border[1]
+                border[4] = border_adjoint(s, at, p, bx, by, border[2], border[3], color, bent, g)
+            borders[k] = border
     return color
 
 

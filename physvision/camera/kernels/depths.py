@@ -75,7 +75,5 @@ def in_front(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
 def is_behind(patch: Patch, t: scalar, t_range: scalar, x: scalar, y: scalar):
     """Return true if a patch that crosses the pixel is behind a depth `t` that changes by `t_range`, anywhere."""
     own, own_x, own_y = depth_plane(patch, x, y)
-    own_range = wp.abs(own_x) + wp.abs(own_y)
-    if patch.kind >= SPHERE:
-        own_range = patch.size[0]
+    own_range = wp.where(patch.kind >= SPHERE, patch.size[0], wp.abs(own_x) + wp.abs(own_y))
     return own - own_range > t + t_range + DEPTH_TOLERANCE * wp.abs(t)

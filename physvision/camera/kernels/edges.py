@@ -130,21 +130,13 @@ def axis_coordinate(o: vec3, d: vec3):
 def end_of_body(o: vec3, d: vec3, length: scalar):
     """Return the end of a capsule or cylinder that a ray passes: 0 between the ends, 1 or −1 beyond one."""
     z = axis_coordinate(o, d)
-    end = 0
-    if z > HALF * length:
-        end = 1
-    if z < -HALF * length:
-        end = -1
-    return end
+    return wp.where(z > HALF * length, 1, wp.where(z < -HALF * length, -1, 0))
 
 
 @wp.func
 def end_edge(kind: int):
     """Return the edge function of the ends of a capsule or cylinder."""
-    edge = DISC_EDGE
-    if kind == CAPSULE:
-        edge = SPHERE_EDGE
-    return edge
+    return wp.where(kind == CAPSULE, SPHERE_EDGE, DISC_EDGE)
 
 
 @wp.func

@@ -9,7 +9,7 @@ import warp as wp
 from .depths import depth_at, in_front, nearness_difference
 from .edges import DEPTH_EDGE
 from .hard import is_hit
-from .lists import MAX_LAYERS, MAX_LINES, Lists
+from .lists import MAX_LAYERS, MAX_LINES, Lists, int3
 from .outline import CROSSED, OUTSIDE, append_line, append_outline, pixel_state
 from .precision import scalar
 from .scene import HALF, ONE, TINY, ZERO, Contents, Pixel, in_bounds
@@ -26,13 +26,9 @@ def common_point(
     depth of a patch that is seen edge-on changes a lot across one. It is symmetric in i and j, so that an image does
     not jump where two patches change their order.
     """
-    first = first_i
-    count = count_i
-    second = first_j
-    if first_j < first_i:
-        first = first_j
-        count = count_j
-        second = first_i
+    first = wp.min(first_i, first_j)
+    second = wp.max(first_i, first_j)
+    count = wp.where(first_j < first_i, count_j, count_i)
     x = scalar(start_x)
     y = scalar(start_y)
     for sweep in range(4):
@@ -41,13 +37,11 @@ def common_point(
         sum_y = scalar(0.0)
         moves = scalar(0.0)
         for k in range(count_i + count_j):
-            at = 3 * (first + k)
-            if k >= count:
-                at = 3 * (second + k - count)
-            shortfall = scalar(0.05) - lists.lines[at] * x - lists.lines[at + 1] * y - lists.lines[at + 2]
+            line = lists.lines[wp.where(k >= count, second + k - count, first + k)]
+            shortfall = scalar(0.05) - line[0] * x - line[1] * y - line[2]
             if shortfall > ZERO:
-                x += shortfall * lists.lines[at]
-                y += shortfall * lists.lines[at + 1]
+                x += shortfall * line[0]
+                y += shortfall * line[1]
                 sum_x += x
                 sum_y += y
                 moves += ONE
@@ -60,49 +54,27 @@ def common_point(
 
 
 @wp.func
-def write_layer(lists: Lists, at: int, patch: int, first: int, count: int):
-    """Write one layer: patch, first line and number of lines."""
-    lists.layers[3 * at] = patch
-    lists.layers[3 * at + 1] = first
-    lists.layers[3 * at + 2] = count
-
-
-@wp.func
-def move_layer(lists: Lists, at: int, to: int):
-    """Copy a layer to another place of the list."""
-    write_layer(lists, to, lists.layers[3 * at], lists.layers[3 * at + 1], lists.layers[3 * at + 2])
-
-
-@wp.func
 def insert_layer(s: Contents, at: Pixel, lists: Lists, n: int, patch: int, first: int, count: int):
     """Insert a layer into the order from near to far; drop the farthest where there is no room."""
     place = int(n)
     ahead = bool(True)
     while place > 0 and ahead:
-        neighbor = 3 * (place - 1)
-        px, py = common_point(lists, first, count, lists.layers[neighbor + 1], lists.layers[neighbor + 2], ZERO, ZERO)
-        ahead = in_front(s, at.b, patch, lists.layers[neighbor], at.x + px, at.y + py)
+        neighbor = lists.layers[place - 1]
+        px, py = common_point(lists, first, count, neighbor[1], neighbor[2], ZERO, ZERO)
+        ahead = in_front(s, at.b, patch, neighbor[0], at.x + px, at.y + py)
         if ahead:
             if place < MAX_LAYERS:
-                move_layer(lists, place - 1, place)
+                lists.layers[place] = neighbor
             place -= 1
     if place < MAX_LAYERS:
-        write_layer(lists, place, patch, first, count)
+        lists.layers[place] = int3(patch, first, count)
     return wp.min(n + 1, MAX_LAYERS)
 
 
 @wp.func
 def same_shape(s: Contents, b: int, lists: Lists, i: int, j: int):
     """Return true if two layers are patches of one shape."""
-    return s.patches[b, lists.layers[3 * i]].shape == s.patches[b, lists.layers[3 * j]].shape
-
-
-@wp.func
-def common_point_of_layers(lists: Lists, i: int, j: int, start_x: scalar, start_y: scalar):
-    """Return a common point of two layers."""
-    first_i = lists.layers[3 * i + 1]
-    first_j = lists.layers[3 * j + 1]
-    return common_point(lists, first_i, lists.layers[3 * i + 2], first_j, lists.layers[3 * j + 2], start_x, start_y)
+    return s.patches[b, lists.layers[i][0]].shape == s.patches[b, lists.layers[j][0]].shape
 
 
 @wp.func
@@ -152,13 +124,12 @@ def common_side(lists: Lists, i: int, j: int, k: int):
         py = HALF * scalar(2 * k - 5)
         ux = ONE
     else:
-        line = lists.layers[3 * i + 1] + k - 4
-        if k - 4 >= lists.layers[3 * i + 2]:
-            line = lists.layers[3 * j + 1] + k - 4 - lists.layers[3 * i + 2]
-        ux = lists.lines[3 * line + 1]
-        uy = -lists.lines[3 * line]
-        px = lists.lines[3 * line + 2] * uy
-        py = -lists.lines[3 * line + 2] * ux
+        own = k - 4 < lists.layers[i][2]
+        line = lists.lines[wp.where(own, lists.layers[i][1], lists.layers[j][1] - lists.layers[i][2]) + k - 4]
+        ux = line[1]
+        uy = -line[0]
+        px = line[2] * uy
+        py = -line[2] * ux
     low, high = clip_to_pixel(px, py, ux, uy)
     low, high = clip(lists, i, -1, px, py, ux, uy, STEP, low, high)
     low, high = clip(lists, j, -1, px, py, ux, uy, STEP, low, high)
@@ -174,22 +145,19 @@ def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scala
     both outlines, as far as rays hit both patches: beside a patch its depth means nothing. Bisection then finds the
     change.
     """
-    patch = lists.layers[3 * i]
-    neighbor = lists.layers[3 * j]
+    patch = lists.layers[i][0]
+    neighbor = lists.layers[j][0]
     ax = scalar(px)
     ay = scalar(py)
     bx = scalar(px)
     by = scalar(py)
     max_change = scalar(0.0)
-    for k in range(4 + lists.layers[3 * i + 2] + lists.layers[3 * j + 2]):
+    for k in range(4 + lists.layers[i][2] + lists.layers[j][2]):
         x0, y0, x1, y1, is_side = common_side(lists, i, j, k)
         if is_side:
             for end in range(2):
-                to_x = scalar(x0)
-                to_y = scalar(y0)
-                if end == 1:
-                    to_x = x1
-                    to_y = y1
+                to_x = wp.where(end == 1, x1, x0)
+                to_y = wp.where(end == 1, y1, y0)
                 cx, cy = farthest_common_hit(s, at, patch, neighbor, px, py, to_x, to_y)
                 lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + cx, at.y + cy)
                 if -lead_there * wp.sign(lead) > max_change:
@@ -212,28 +180,19 @@ def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scala
 
 
 @wp.func
-def copy_lines(lists: Lists, first: int, count: int, to: int):
-    """Copy lines with their codes to another place of the list."""
-    for k in range(3 * count):
-        lists.lines[3 * to + k] = lists.lines[3 * first + k]
-    for k in range(2 * count):
-        lists.codes[2 * to + k] = lists.codes[2 * first + k]
-
-
-@wp.func
 def split_layer(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int):
     """Cut layer `i` where the next one intersects it; return the number of lines then, unchanged if it does not."""
-    patch = lists.layers[3 * i]
-    first = lists.layers[3 * i + 1]
-    count = lists.layers[3 * i + 2]
+    patch = lists.layers[i][0]
+    first = lists.layers[i][1]
+    count = lists.layers[i][2]
     # The next layer of another shape: a cylinder's body is right behind its cap.
     j = i + 1
     if same_shape(s, at.b, lists, i, j) and j + 1 < n:
         j = i + 2
     if same_shape(s, at.b, lists, i, j) or used + count + 1 > MAX_LINES or n >= MAX_LAYERS:
         return used
-    neighbor = lists.layers[3 * j]
-    px, py = common_point_of_layers(lists, i, j, ZERO, ZERO)
+    neighbor = lists.layers[j][0]
+    px, py = common_point(lists, first, count, lists.layers[j][1], lists.layers[j][2], ZERO, ZERO)
     lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + px, at.y + py)
     if same or wp.abs(lead - gx * px - gy * py) >= HALF * (wp.abs(gx) + wp.abs(gy)):
         return used
@@ -242,13 +201,15 @@ def split_layer(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int)
         return used
     lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + qx, at.y + qy)
     slope = wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
-    copy_lines(lists, first, count, used)
+    for k in range(count):
+        lists.lines[used + k] = lists.lines[first + k]
+        lists.codes[used + k] = lists.codes[first + k]
     at_middle = lead - gx * qx - gy * qy
     end = append_line(lists, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, neighbor)
     for k in range(n - j - 1):
-        move_layer(lists, n - k - 1, n - k)
-    write_layer(lists, j + 1, patch, first, count)
-    write_layer(lists, i, patch, used, count + 1)
+        lists.layers[n - k] = lists.layers[n - k - 1]
+    lists.layers[j + 1] = int3(patch, first, count)
+    lists.layers[i] = int3(patch, used, count + 1)
     return end
 
 
@@ -281,7 +242,7 @@ def list_layers(s: Contents, at: Pixel, lists: Lists):
                 i += 1
             i += 1
         else:
-            if lists.layers[3 * i + 2] == 0:
+            if lists.layers[i][2] == 0:
                 n = i + 1
             i += 1
     return n

@@ -19,7 +19,7 @@ from .edges import (
     end_of_body,
     inside_body,
 )
-from .lists import MAX_LINES, Lists
+from .lists import MAX_LINES, Lists, int2
 from .precision import scalar
 from .scene import CAPSULE, HALF, ONE, PI, POLYGON, TINY, TWO, ZERO, Patch, ray, screen_slope, vec3
 
@@ -94,9 +94,7 @@ def curved_state(patch: Patch, x: scalar, y: scalar):
     slope = wp.sqrt(gx * gx + gy * gy)
     if f + HALF_DIAGONAL * slope <= ZERO:
         return OUTSIDE
-    fixed = d
-    if patch.pinhole != 0:
-        fixed = o
+    fixed = wp.where(patch.pinhole != 0, o, d)
     bend = ZERO
     if edge != HORIZON_EDGE:
         across = patch.by_x
@@ -119,12 +117,9 @@ def curved_state(patch: Patch, x: scalar, y: scalar):
 @wp.func
 def pixel_state(lines: wp.array3d(dtype=scalar), b: int, patch: Patch, x: scalar, y: scalar):
     """Return OUTSIDE if a patch misses a pixel, COVERED if it covers it, CROSSED if it may cross it."""
-    state = CROSSED
     if patch.kind == POLYGON:
-        state = polygon_state(lines, b, patch, x, y)
-    else:
-        state = curved_state(patch, x, y)
-    return state
+        return polygon_state(lines, b, patch, x, y)
+    return curved_state(patch, x, y)
 
 
 @wp.func
@@ -132,11 +127,8 @@ def append_line(lists: Lists, n: int, a: scalar, b: scalar, c: scalar, edge: int
     """Append a line with its code; return the number of lines."""
     if n >= MAX_LINES:
         return n
-    lists.lines[3 * n] = a
-    lists.lines[3 * n + 1] = b
-    lists.lines[3 * n + 2] = c
-    lists.codes[2 * n] = edge
-    lists.codes[2 * n + 1] = end
+    lists.lines[n] = vec3(a, b, c)
+    lists.codes[n] = int2(edge, end)
     return n + 1
 
 
@@ -193,9 +185,7 @@ def append_tangent_pair(
     if not real:
         return missed
     for k in range(2):
-        root = near
-        if k == 1:
-            root = far
+        root = wp.where(k == 1, far, near)
         value, hx, hy = edge_at(patch, edge, end, x + root * nx, y + root * ny)
         n = append_clipped_line(lists, n, hx, hy, value - root * (hx * nx + hy * ny), edge, end)
     return n
@@ -303,9 +293,7 @@ def append_body(patch: Patch, x: scalar, y: scalar, lists: Lists, n: int):
     here = axis_coordinate(o, d)
     change = wp.abs(axis_coordinate_at(patch, x + ONE, y) - here) + wp.abs(axis_coordinate_at(patch, x, y + ONE) - here)
     if n >= 0 and wp.abs(here) + change > HALF * size[2]:
-        end = 1
-        if here < ZERO:
-            end = -1
+        end = wp.where(here < ZERO, -1, 1)
         n = append_conic(patch, end_edge(patch.kind), end, x, y, lists, n)
     return n
 

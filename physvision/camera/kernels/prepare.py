@@ -19,6 +19,7 @@ from .scene import (
     ZERO,
     Contents,
     Patch,
+    ray,
     screen_slope,
     vec3,
     vec4,
@@ -99,9 +100,7 @@ def is_finite(patch: Patch):
 def has_size(patch: Patch):
     """Return true if a patch is larger than rounding at its distance; a capsule may have no length."""
     size = patch.size
-    away = wp.length(patch.fixed)
-    if patch.pinhole == 0:
-        away = wp.length(wp.cross(patch.middle, patch.fixed))
+    away = wp.where(patch.pinhole == 0, wp.length(wp.cross(patch.middle, patch.fixed)), wp.length(patch.fixed))
     min_size = wp.max(ROUNDING * away, MIN_SIZE)
     result = size[0] > min_size
     if patch.kind == PLANE:
@@ -119,10 +118,7 @@ def has_size(patch: Patch):
 @wp.func
 def faces_eye(sign: int, pinhole: int, fixed_z: scalar):
     """Return true if the outward side of a face is turned to the eye."""
-    result = scalar(sign) * fixed_z > ZERO
-    if pinhole == 0:
-        result = scalar(sign) * fixed_z < ZERO
-    return result
+    return wp.where(pinhole == 0, scalar(sign) * fixed_z < ZERO, scalar(sign) * fixed_z > ZERO)
 
 
 @wp.func
@@ -198,14 +194,9 @@ def bound(vertices: wp.array2d(dtype=scalar), patch: Patch, margin: scalar):
 @wp.func
 def write_side(s: Contents, b: int, patch: Patch, i: int):
     """Write the line of one side, with a unit normal that points inwards."""
-    o = patch.fixed
-    d = patch.middle
+    o, d = ray(patch, ZERO, ZERO)
     # Seen from the front the corners go anticlockwise, and side_value is negative inside.
-    inwards = -wp.sign(o[2])
-    if patch.pinhole == 0:
-        o = patch.middle
-        d = patch.fixed
-        inwards = wp.sign(d[2])
+    inwards = wp.where(patch.pinhole == 0, wp.sign(d[2]), -wp.sign(o[2]))
     by_o, by_d, _by_size = side_slopes(s.vertices, patch, i, o, d)
     gx, gy = screen_slope(patch, by_o, by_d)
     scale = inwards / wp.max(wp.sqrt(gx * gx + gy * gy), TINY)

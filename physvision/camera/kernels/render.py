@@ -22,17 +22,17 @@ from .front import MIXED, covering_patch
 from .hard import nearest_patch
 from .layers import list_layers
 from .lists import (
-    BORDER_CODES,
-    BORDER_NUMBERS,
-    LAYER_CODES,
-    LAYER_MOMENTS,
-    LAYER_SPANS,
-    LINE_CODES,
-    LINE_NUMBERS,
+    MAX_AREAS,
+    MAX_BORDERS,
+    MAX_LAYERS,
+    MAX_LINES,
     MAX_PIECES,
-    PIECE_NUMBERS,
     Lists,
+    int2,
+    int3,
     lists_of,
+    vec2,
+    vec5,
 )
 from .precision import scalar
 from .scene import NO_PATCH, ONE, ZERO, Contents, Gradients, Pixel, pixel_at, vec3
@@ -43,14 +43,14 @@ from .visible import MIN_AREA, measure_visibility
 @wp.func
 def render_mixed_pixel(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
     """Render a pixel that several layers share."""
-    lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
-    codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
-    layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
-    spans = wp.zeros(shape=(LAYER_SPANS,), dtype=scalar)
-    moments = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
-    spreads = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
-    pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
-    sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
+    lines = wp.zeros(shape=(MAX_LINES,), dtype=vec3)
+    codes = wp.zeros(shape=(MAX_LINES,), dtype=int2)
+    layers = wp.zeros(shape=(MAX_LAYERS,), dtype=int3)
+    spans = wp.zeros(shape=(MAX_LAYERS,), dtype=vec2)
+    moments = wp.zeros(shape=(MAX_AREAS,), dtype=vec3)
+    spreads = wp.zeros(shape=(MAX_AREAS,), dtype=vec3)
+    pieces = wp.zeros(shape=(MAX_PIECES,), dtype=vec3)
+    sides = wp.zeros(shape=(MAX_PIECES,), dtype=int3)
     lists = lists_of(lines, codes, layers, spans, moments, spreads, pieces, sides)
     n = list_layers(s, at, lists)
     measure_visibility(lists, n)
@@ -58,18 +58,11 @@ def render_mixed_pixel(s: Contents, at: Pixel, image: wp.array4d(dtype=scalar)):
     for channel in range(s.channels):
         image[at.b, channel, at.line, at.column] *= rest
     for layer in range(n):
-        area = lists.moments[3 * layer]
-        if area > ZERO:
-            patch = s.patches[at.b, lists.layers[3 * layer]]
-            middle = triple(lists.moments, layer)
-            hit = sample_patch(patch, at.x + middle[1], at.y + middle[2], triple(lists.spreads, layer), s.taps)
-            add_color(s.texels, image, at, patch, hit, area)
-
-
-@wp.func
-def triple(numbers: wp.array(dtype=scalar), i: int):
-    """Return entry i of an array of triples."""
-    return vec3(numbers[3 * i], numbers[3 * i + 1], numbers[3 * i + 2])
+        moment = lists.moments[layer]
+        if moment[0] > ZERO:
+            patch = s.patches[at.b, lists.layers[layer][0]]
+            hit = sample_patch(patch, at.x + moment[1], at.y + moment[2], lists.spreads[layer], s.taps)
+            add_color(s.texels, image, at, patch, hit, moment[0])
 
 
 @wp.func
@@ -77,10 +70,11 @@ def normalize_areas(lists: Lists, n: int):
     """Make the areas of layers and background sum to one; return the background's; drop tiny ones."""
     rest = scalar(ONE)
     for layer in range(n):
-        area = wp.min(lists.moments[3 * layer], rest)
+        moment = lists.moments[layer]
+        area = wp.min(moment[0], rest)
         if area < MIN_AREA:
             area = ZERO
-        lists.moments[3 * layer] = area
+        lists.moments[layer] = vec3(area, moment[1], moment[2])
         rest -= area
     return rest
 
@@ -118,14 +112,14 @@ def add_background(g: Gradients, at: Pixel, fraction: scalar):
 @wp.func
 def mixed_pixel_adjoint(s: Contents, at: Pixel, g: Gradients):
     """Add the gradients of a pixel that several layers share."""
-    lines = wp.zeros(shape=(LINE_NUMBERS,), dtype=scalar)
-    codes = wp.zeros(shape=(LINE_CODES,), dtype=int)
-    layers = wp.zeros(shape=(LAYER_CODES,), dtype=int)
-    spans = wp.zeros(shape=(LAYER_SPANS,), dtype=scalar)
-    moments = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
-    spreads = wp.zeros(shape=(LAYER_MOMENTS,), dtype=scalar)
-    pieces = wp.zeros(shape=(PIECE_NUMBERS,), dtype=scalar)
-    sides = wp.zeros(shape=(PIECE_NUMBERS,), dtype=int)
+    lines = wp.zeros(shape=(MAX_LINES,), dtype=vec3)
+    codes = wp.zeros(shape=(MAX_LINES,), dtype=int2)
+    layers = wp.zeros(shape=(MAX_LAYERS,), dtype=int3)
+    spans = wp.zeros(shape=(MAX_LAYERS,), dtype=vec2)
+    moments = wp.zeros(shape=(MAX_AREAS,), dtype=vec3)
+    spreads = wp.zeros(shape=(MAX_AREAS,), dtype=vec3)
+    pieces = wp.zeros(shape=(MAX_PIECES,), dtype=vec3)
+    sides = wp.zeros(shape=(MAX_PIECES,), dtype=int3)
     lists = lists_of(lines, codes, layers, spans, moments, spreads, pieces, sides)
     n = list_layers(s, at, lists)
     used = measure_visibility(lists, n)
@@ -134,26 +128,24 @@ def mixed_pixel_adjoint(s: Contents, at: Pixel, g: Gradients):
     jumps = wp.zeros(shape=(MAX_PIECES,), dtype=scalar)
     varied = bool(False)
     for layer in range(n):
-        varied = varied or has_varying_color(s.patches[at.b, lists.layers[3 * layer]])
+        varied = varied or has_varying_color(s.patches[at.b, lists.layers[layer][0]])
     if varied:
         varying_color_jumps(s, at, lists, n, used, g, jumps)
     else:
         flat_color_jumps(s, at, lists, n, used, g, jumps)
     for k in range(used):
-        inside = lists.sides[3 * k + 1]
-        outside = lists.sides[3 * k + 2]
-        if outside == n:
+        side = lists.sides[k]
+        if side[2] == n:
             for channel in range(s.channels):
                 ground = s.background[at.b, channel, at.line, at.column]
                 jumps[k] -= g.image[at.b, channel, at.line, at.column] * ground
         # An edge between two parts of a patch that another one intersects is invisible.
-        if outside == n or lists.layers[3 * outside] != lists.layers[3 * inside]:
-            edge = lists.codes[2 * lists.sides[3 * k]]
-            detail = lists.codes[2 * lists.sides[3 * k] + 1]
-            px = at.x + lists.pieces[3 * k]
-            py = at.y + lists.pieces[3 * k + 1]
-            strength = jumps[k] * lists.pieces[3 * k + 2]
-            add_edge_adjoint(s, at, lists.layers[3 * inside], edge, detail, px, py, strength, g)
+        if side[2] == n or lists.layers[side[2]][0] != lists.layers[side[1]][0]:
+            code = lists.codes[side[0]]
+            piece = lists.pieces[k]
+            x = at.x + piece[0]
+            y = at.y + piece[1]
+            add_edge_adjoint(s, at, lists.layers[side[1]][0], code[0], code[1], x, y, jumps[k] * piece[2], g)
 
 
 @wp.func
@@ -162,11 +154,11 @@ def flat_color_jumps(
 ):
     """Add to gradients, and to the jumps between layers, where each layer has one color."""
     for layer in range(n):
-        color = flat_color_adjoint(s, at, lists.layers[3 * layer], lists.moments[3 * layer], g)
+        color = flat_color_adjoint(s, at, lists.layers[layer][0], lists.moments[layer][0], g)
         for k in range(used):
-            if lists.sides[3 * k + 1] == layer:
+            if lists.sides[k][1] == layer:
                 jumps[k] += color
-            elif lists.sides[3 * k + 2] == layer:
+            elif lists.sides[k][2] == layer:
                 jumps[k] -= color
 
 
@@ -175,24 +167,22 @@ def varying_color_jumps(
     s: Contents, at: Pixel, lists: Lists, n: int, used: int, g: Gradients, jumps: wp.array(dtype=scalar)
 ):
     """Add to gradients, and to the jumps between layers, where some have textures or shades."""
-    borders = wp.zeros(shape=(BORDER_NUMBERS,), dtype=scalar)
-    owners = wp.zeros(shape=(BORDER_CODES,), dtype=int)
+    borders = wp.zeros(shape=(MAX_BORDERS,), dtype=vec5)
+    owners = wp.zeros(shape=(MAX_BORDERS,), dtype=int2)
     listed = append_outline_pieces(lists, n, used, borders, owners, 0)
     listed = append_pixel_sides(lists, n, borders, owners, listed)
     for layer in range(n):
-        moment = triple(lists.moments, layer)
-        spread = triple(lists.spreads, layer)
-        color = layer_adjoint(s, at, lists.layers[3 * layer], layer, moment, spread, borders, owners, listed, g)
+        color = layer_adjoint(s, at, lists, layer, borders, owners, listed, g)
         for k in range(used):
-            if lists.sides[3 * k + 1] == layer and lists.codes[2 * lists.sides[3 * k]] != DEPTH_EDGE:
+            if lists.sides[k][1] == layer and lists.codes[lists.sides[k][0]][0] != DEPTH_EDGE:
                 jumps[k] += color
     for i in range(listed):
-        k = owners[2 * i + 1]
+        k = owners[i][1]
         if k != NO_PATCH:
-            if lists.sides[3 * k + 2] == owners[2 * i]:
-                jumps[k] -= borders[5 * i + 4]
+            if lists.sides[k][2] == owners[i][0]:
+                jumps[k] -= borders[i][4]
             else:
-                jumps[k] += borders[5 * i + 4]
+                jumps[k] += borders[i][4]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

@@ -115,20 +115,14 @@ class Gradients:
 @wp.func
 def ray(patch: Patch, x: scalar, y: scalar):
     """Return origin and direction of the ray through (x, y), in the frame of the patch."""
-    o = patch.fixed
-    d = patch.middle + patch.by_x * x + patch.by_y * y
-    if patch.pinhole == 0:
-        o = d
-        d = patch.fixed
-    return o, d
+    moving = patch.middle + patch.by_x * x + patch.by_y * y
+    return wp.where(patch.pinhole == 0, moving, patch.fixed), wp.where(patch.pinhole == 0, patch.fixed, moving)
 
 
 @wp.func
 def screen_slope(patch: Patch, by_origin: vec3, by_direction: vec3):
     """Return the change along x and y of a quantity with these derivatives by the ray's origin and direction."""
-    g = by_direction
-    if patch.pinhole == 0:
-        g = by_origin
+    g = wp.where(patch.pinhole == 0, by_origin, by_direction)
     return wp.dot(g, patch.by_x), wp.dot(g, patch.by_y)
 
 

@@ -75,10 +75,7 @@ def texture_coordinates(patch: Patch, point: vec3):
 @wp.func
 def texture_length(kind: int, size: vec3):
     """Return the length along the axis that v spans."""
-    height = size[2]
-    if kind != CYLINDER:
-        height = size[2] + TWO * size[0]
-    return height
+    return wp.where(kind != CYLINDER, size[2] + TWO * size[0], size[2])
 
 
 @wp.func
@@ -88,9 +85,7 @@ def texture_coordinates_by_size(kind: int, v: scalar, point: vec3, size: vec3):
     if kind > SPHERE:
         height = wp.max(texture_length(kind, size), TINY)
         by_height = v * point[2] / (height * height)
-        by_radius = ZERO
-        if kind != CYLINDER:
-            by_radius = TWO * by_height
+        by_radius = wp.where(kind != CYLINDER, TWO * by_height, ZERO)
         result = vec3(by_radius, ZERO, by_height)
     return result
 

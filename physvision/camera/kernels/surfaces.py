@@ -22,12 +22,7 @@ ON_CAP = wp.constant(scalar(0.99999))
 @wp.func
 def not_zero(value: scalar, min_magnitude: scalar):
     """Return the value, moved away from zero to the given magnitude."""
-    result = value
-    if wp.abs(value) < min_magnitude:
-        result = min_magnitude
-        if value < ZERO:
-            result = -min_magnitude
-    return result
+    return wp.where(wp.abs(value) < min_magnitude, wp.where(value < ZERO, -min_magnitude, min_magnitude), value)
 
 
 @wp.func
@@ -51,9 +46,7 @@ def capsule_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
     t = tube_depth(o, d, size, sign)
     z = o[2] + t * d[2]
     if wp.abs(z) > HALF * size[2]:
-        end = 1
-        if z < ZERO:
-            end = -1
+        end = wp.where(z < ZERO, -1, 1)
         t = sphere_depth(o, d, end, size, sign)
     return t
 
@@ -63,24 +56,17 @@ def cylinder_depth(o: vec3, d: vec3, size: vec3, sign: scalar):
     """Return the depth of the closed cylinder: the later of two entries, or the earlier of two exits."""
     t = tube_depth(o, d, size, sign)
     slab = (sign * HALF * size[2] * wp.sign(d[2]) - o[2]) / not_zero(d[2], TINY)
-    if sign < ZERO:
-        t = wp.max(t, slab)
-    else:
-        t = wp.min(t, slab)
-    return t
+    return wp.where(sign < ZERO, wp.max(t, slab), wp.min(t, slab))
 
 
 @wp.func
 def curved_depth(kind: int, o: vec3, d: vec3, size: vec3, sign: scalar):
     """Return the depth of entry or exit of a curved patch."""
-    t = ZERO
     if kind == SPHERE:
-        t = sphere_depth(o, d, 0, size, sign)
-    elif kind == CAPSULE:
-        t = capsule_depth(o, d, size, sign)
-    else:
-        t = cylinder_depth(o, d, size, sign)
-    return t
+        return sphere_depth(o, d, 0, size, sign)
+    if kind == CAPSULE:
+        return capsule_depth(o, d, size, sign)
+    return cylinder_depth(o, d, size, sign)
 
 
 @wp.func
@@ -90,26 +76,22 @@ def depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
     A ray that misses a curved patch gets the depth of its closest approach, one that misses a flat patch that of its
     plane: pixels on the edge need it for the depth order of two patches.
     """
-    t = ZERO
-    if kind >= SPHERE:
-        t = curved_depth(kind, o, d, size, -ONE)
-        if t <= near:
-            t = curved_depth(kind, o, d, size, ONE)
-    else:
-        t = -o[2] / not_zero(d[2], TINY)
+    if kind < SPHERE:
+        return -o[2] / not_zero(d[2], TINY)
+    t = curved_depth(kind, o, d, size, -ONE)
+    if t <= near:
+        t = curved_depth(kind, o, d, size, ONE)
     return t
 
 
 @wp.func
 def side_depth(kind: int, o: vec3, d: vec3, size: vec3, near: scalar):
     """Return the depth as `depth` does, but of a cylinder that of its curved side, which gives its color."""
-    t = ZERO
-    if kind == CYLINDER:
-        t = tube_depth(o, d, size, -ONE)
-        if t <= near:
-            t = tube_depth(o, d, size, ONE)
-    else:
-        t = depth(kind, o, d, size, near)
+    if kind != CYLINDER:
+        return depth(kind, o, d, size, near)
+    t = tube_depth(o, d, size, -ONE)
+    if t <= near:
+        t = tube_depth(o, d, size, ONE)
     return t
 
 
@@ -127,19 +109,15 @@ def axis_point(kind: int, point: vec3, size: vec3):
 @wp.func
 def normal(kind: int, point: vec3, size: vec3):
     """Return ∇G: the unit vector z of a flat patch, the radius vector of a curved one."""
-    n = vec3(ZERO, ZERO, ONE)
-    if kind >= SPHERE:
-        n = point - axis_point(kind, point, size)
-    return n
+    return wp.where(kind >= SPHERE, point - axis_point(kind, point, size), vec3(ZERO, ZERO, ONE))
 
 
 @wp.func
 def depth_normal(kind: int, point: vec3, size: vec3):
     """Return ∇G where the closed solid is hit: on a cap of a cylinder that of the cap."""
-    n = normal(kind, point, size)
     if kind == CYLINDER and wp.abs(point[2]) > HALF * size[2] * ON_CAP:
-        n = vec3(ZERO, ZERO, wp.sign(point[2]))
-    return n
+        return vec3(ZERO, ZERO, wp.sign(point[2]))
+    return normal(kind, point, size)
 
 
 @wp.func
@@ -164,9 +142,7 @@ def mean_slant(patch: Patch, point: vec3, n: vec3, o: vec3, d: vec3, spread: vec
             edge = TUBE_EDGE
         if patch.kind == CAPSULE and wp.abs(point[2]) > HALF * patch.size[2]:
             edge = SPHERE_EDGE
-            end = 1
-            if point[2] < ZERO:
-                end = -1
+            end = wp.where(point[2] < ZERO, -1, 1)
         f = wp.max(edge_value(edge, end, o, d, patch.size), ZERO)
         by_o, by_d, _by_size = edge_slopes(edge, end, o, d, patch.size)
         gx, gy = screen_slope(patch, by_o, by_d)

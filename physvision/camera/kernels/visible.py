@@ -12,9 +12,9 @@ carry the gradient of the edges (see `adjoint`).
 
 import warp as wp
 
-from .lists import MAX_PIECES, Lists
+from .lists import MAX_PIECES, Lists, int3, vec2
 from .precision import scalar
-from .scene import HALF, ONE, TWO, ZERO
+from .scene import HALF, ONE, TWO, ZERO, vec3
 
 # Distance in pixels below which two lines are one.
 LINE_TOLERANCE = wp.constant(scalar(1.0e-3))
@@ -38,15 +38,14 @@ def clip(
     high: scalar,
 ):
     """Return the interval of p + t u, t in [low, high], inside a layer's lines (moved out by `slack`)."""
-    first = lists.layers[3 * layer + 1]
     lo = scalar(low)
     hi = scalar(high)
-    for k in range(first, first + lists.layers[3 * layer + 2]):
+    owner = lists.layers[layer]
+    for k in range(owner[1], owner[1] + owner[2]):
         if k != skip:
-            a = lists.lines[3 * k]
-            b = lists.lines[3 * k + 1]
-            value = a * px + b * py + lists.lines[3 * k + 2] + slack
-            rate = a * ux + b * uy
+            line = lists.lines[k]
+            value = line[0] * px + line[1] * py + line[2] + slack
+            rate = line[0] * ux + line[1] * uy
             if wp.abs(rate) < scalar(1.0e-7):
                 if value < ZERO:
                     hi = lo - ONE
@@ -63,11 +62,8 @@ def clip_to_pixel(px: scalar, py: scalar, ux: scalar, uy: scalar):
     low = scalar(-1.0)
     high = scalar(1.0)
     for axis in range(2):
-        at = px
-        rate = ux
-        if axis == 1:
-            at = py
-            rate = uy
+        at = wp.where(axis == 1, py, px)
+        rate = wp.where(axis == 1, uy, ux)
         if wp.abs(rate) < scalar(1.0e-7):
             if wp.abs(at) > HALF:
                 high = low - ONE
@@ -85,13 +81,12 @@ def nearest_layer(lists: Lists, n: int, skip: int, t: scalar):
     following = scalar(1.0e9)
     for k in range(n):
         if k != skip:
-            lo = lists.spans[2 * k]
-            hi = lists.spans[2 * k + 1]
-            if lo < hi:
-                if lo > t:
-                    following = wp.min(following, lo)
-                elif hi > t:
-                    following = wp.min(following, hi)
+            span = lists.spans[k]
+            if span[0] < span[1]:
+                if span[0] > t:
+                    following = wp.min(following, span[0])
+                elif span[1] > t:
+                    following = wp.min(following, span[1])
                     if layer == n:
                         layer = k
     return layer, following
@@ -100,19 +95,19 @@ def nearest_layer(lists: Lists, n: int, skip: int, t: scalar):
 @wp.func
 def add_moments(lists: Lists, layer: int, x0: scalar, y0: scalar, x1: scalar, y1: scalar, weight: scalar):
     """Add the boundary integrals over a straight piece with total n_x ds of `weight`."""
-    lists.moments[3 * layer] += weight * HALF * (x0 + x1)
-    lists.moments[3 * layer + 1] += weight * SIXTH * (x0 * x0 + x0 * x1 + x1 * x1)
-    lists.moments[3 * layer + 2] += weight * SIXTH * (x0 * (TWO * y0 + y1) + x1 * (y0 + TWO * y1))
+    lists.moments[layer] += vec3(
+        weight * HALF * (x0 + x1),
+        weight * SIXTH * (x0 * x0 + x0 * x1 + x1 * x1),
+        weight * SIXTH * (x0 * (TWO * y0 + y1) + x1 * (y0 + TWO * y1)),
+    )
     factor = weight * HALF * SIXTH
     xx = x0 * x1
     yy = y0 * y1
     squares = x0 * x0 + x1 * x1
-    lists.spreads[3 * layer] += factor * (x0 + x1) * squares
-    lists.spreads[3 * layer + 1] += (
-        factor * HALF * ((squares + TWO * xx) * (y0 + y1) + TWO * (x0 * x0 * y0 + x1 * x1 * y1))
-    )
-    lists.spreads[3 * layer + 2] += factor * (
-        (y0 * y0 + y1 * y1 + TWO * yy) * (x0 + x1) + TWO * (x0 * y0 * y0 + x1 * y1 * y1)
+    lists.spreads[layer] += vec3(
+        factor * (x0 + x1) * squares,
+        factor * HALF * ((squares + TWO * xx) * (y0 + y1) + TWO * (x0 * x0 * y0 + x1 * x1 * y1)),
+        factor * ((y0 * y0 + y1 * y1 + TWO * yy) * (x0 + x1) + TWO * (x0 * y0 * y0 + x1 * y1 * y1)),
     )
 
 
@@ -121,8 +116,7 @@ def add_pixel_side(lists: Lists, n: int, x: scalar):
     """Add the left (x = −½) or right (x = ½) side of the pixel."""
     for k in range(n):
         lo, hi = clip(lists, k, -1, x, ZERO, ZERO, ONE, ZERO, -HALF, HALF)
-        lists.spans[2 * k] = lo
-        lists.spans[2 * k + 1] = hi
+        lists.spans[k] = vec2(lo, hi)
     t = scalar(-0.5)
     while t < HALF:
         layer, following = nearest_layer(lists, n, -1, t)
@@ -134,11 +128,10 @@ def add_pixel_side(lists: Lists, n: int, x: scalar):
 @wp.func
 def add_visible_outline(lists: Lists, n: int, used: int, layer: int, line: int):
     """Add the visible pieces of one line of one layer; return the number of pieces."""
-    a = lists.lines[3 * line]
-    b = lists.lines[3 * line + 1]
-    c = lists.lines[3 * line + 2]
-    px = -c * a
-    py = -c * b
+    a = lists.lines[line][0]
+    b = lists.lines[line][1]
+    px = -lists.lines[line][2] * a
+    py = -lists.lines[line][2] * b
     # Along the line, the inside on the left: u = (b, −a). Clip to the pixel, then to the layer's other lines.
     low, high = clip_to_pixel(px, py, b, -a)
     low, high = clip(lists, layer, line, px, py, b, -a, ZERO, low, high)
@@ -146,17 +139,12 @@ def add_visible_outline(lists: Lists, n: int, used: int, layer: int, line: int):
         return used
     # Layers in front hide the line wherever they touch it; those behind show where they cover the far side.
     for k in range(n):
-        slack = LINE_TOLERANCE
-        ox = px
-        oy = py
-        if k > layer:
-            slack = ZERO
-            ox = px - TWO * LINE_TOLERANCE * a
-            oy = py - TWO * LINE_TOLERANCE * b
+        slack = wp.where(k > layer, ZERO, LINE_TOLERANCE)
+        ox = wp.where(k > layer, px - TWO * LINE_TOLERANCE * a, px)
+        oy = wp.where(k > layer, py - TWO * LINE_TOLERANCE * b, py)
         if k != layer:
             lo, hi = clip(lists, k, -1, ox, oy, b, -a, slack, low, high)
-            lists.spans[2 * k] = lo
-            lists.spans[2 * k + 1] = hi
+            lists.spans[k] = vec2(lo, hi)
     t = scalar(low)
     while t < high:
         behind, following = nearest_layer(lists, n, layer, t)
@@ -168,12 +156,8 @@ def add_visible_outline(lists: Lists, n: int, used: int, layer: int, line: int):
             y1 = py - end * a
             add_moments(lists, layer, x0, y0, x1, y1, -a * (end - t))
             add_moments(lists, behind, x0, y0, x1, y1, a * (end - t))
-            lists.pieces[3 * used] = HALF * (x0 + x1)
-            lists.pieces[3 * used + 1] = HALF * (y0 + y1)
-            lists.pieces[3 * used + 2] = end - t
-            lists.sides[3 * used] = line
-            lists.sides[3 * used + 1] = layer
-            lists.sides[3 * used + 2] = behind
+            lists.pieces[used] = vec3(HALF * (x0 + x1), HALF * (y0 + y1), end - t)
+            lists.sides[used] = int3(line, layer, behind)
             used += 1
         t = end
     return used
@@ -183,13 +167,12 @@ def add_visible_outline(lists: Lists, n: int, used: int, layer: int, line: int):
 def extents_from_moments(lists: Lists, layer: int, inverse: scalar, x: scalar, y: scalar):
     """Replace second moments by the parallelogram (see `sample_patch`) that has equal ones about its center."""
     twelve = scalar(12.0)
-    across = wp.sqrt(wp.clamp(twelve * (lists.spreads[3 * layer] * inverse - x * x), ZERO, ONE))
-    skew = twelve * (lists.spreads[3 * layer + 1] * inverse - x * y) / wp.max(across, STEP)
+    spread = lists.spreads[layer]
+    across = wp.sqrt(wp.clamp(twelve * (spread[0] * inverse - x * x), ZERO, ONE))
+    skew = twelve * (spread[1] * inverse - x * y) / wp.max(across, STEP)
     skew = wp.clamp(skew, -ONE, ONE)
-    down = twelve * (lists.spreads[3 * layer + 2] * inverse - y * y) - skew * skew
-    lists.spreads[3 * layer] = across
-    lists.spreads[3 * layer + 1] = skew
-    lists.spreads[3 * layer + 2] = wp.sqrt(wp.clamp(down, ZERO, ONE))
+    down = twelve * (spread[2] * inverse - y * y) - skew * skew
+    lists.spreads[layer] = vec3(across, skew, wp.sqrt(wp.clamp(down, ZERO, ONE)))
 
 
 @wp.func
@@ -199,14 +182,15 @@ def measure_visibility(lists: Lists, n: int):
     add_pixel_side(lists, n, -HALF)
     add_pixel_side(lists, n, HALF)
     for layer in range(n):
-        first = lists.layers[3 * layer + 1]
-        for line in range(first, first + lists.layers[3 * layer + 2]):
+        owner = lists.layers[layer]
+        for line in range(owner[1], owner[1] + owner[2]):
             used = add_visible_outline(lists, n, used, layer, line)
     for layer in range(n + 1):
-        area = wp.clamp(lists.moments[3 * layer], ZERO, ONE)
-        lists.moments[3 * layer] = area
+        moment = lists.moments[layer]
+        area = wp.clamp(moment[0], ZERO, ONE)
         inverse = ONE / wp.max(area, MIN_AREA)
-        lists.moments[3 * layer + 1] = wp.clamp(lists.moments[3 * layer + 1] * inverse, -HALF, HALF)
-        lists.moments[3 * layer + 2] = wp.clamp(lists.moments[3 * layer + 2] * inverse, -HALF, HALF)
-        extents_from_moments(lists, layer, inverse, lists.moments[3 * layer + 1], lists.moments[3 * layer + 2])
+        x = wp.clamp(moment[1] * inverse, -HALF, HALF)
+        y = wp.clamp(moment[2] * inverse, -HALF, HALF)
+        lists.moments[layer] = vec3(area, x, y)
+        extents_from_moments(lists, layer, inverse, x, y)
     return used

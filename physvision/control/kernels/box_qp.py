@@ -25,9 +25,7 @@ def factor(matrix: wp.array(dtype=scalar), clamped: wp.array(dtype=wp.int32), fa
     definite = bool(True)
     for j in range(n):
         for i in range(j, n):
-            total = matrix[i * n + j]
-            if clamped[i] + clamped[j] > 0:
-                total = scalar(wp.where(i == j, 1.0, 0.0))
+            total = wp.where(clamped[i] + clamped[j] > 0, scalar(wp.where(i == j, 1.0, 0.0)), matrix[i * n + j])
             for k in range(j):
                 total -= factors[i * n + k] * factors[j * n + k]
             if i == j:

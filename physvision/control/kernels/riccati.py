@@ -174,9 +174,7 @@ def solve_gain_columns(t: Workspace, f: Fours, b: int, n: int, m: int):
     z = (n + m + 3) // 4
     wide = (n + 3) // 4
     for i in range(m):
-        total = four()
-        if t.clamped[i] == 0:
-            total = -f.q_zz[(n + i) * z + b]
+        total = wp.where(t.clamped[i] == 0, -f.q_zz[(n + i) * z + b], four())
         for k in range(i):
             total -= t.factors[i * m + k] * f.gain[k * wide + b]
         f.gain[i * wide + b] = total * t.factors[i * m + i]
