@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +17,6 @@ from physvision.camera.projection import Projection
 from physvision.core import InputError
 from physvision.core.checks import check_count, check_positive
 from physvision.physics import Engine
-
-if TYPE_CHECKING:
-    from kornia.geometry.camera import PinholeCamera
-
 
 # Distance from which an orthographic camera looks at a table, in units of the world.
 TABLE_DISTANCE = 100.0
@@ -135,28 +131,6 @@ class Camera(Projection):
         eye = torch.as_tensor(np.array(position, float))
         focal = height / (2.0 * math.tan(0.5 * math.radians(fovy)))
         return cls(_intrinsics(focal, height, width), _extrinsics(to_camera, -to_camera @ eye), height, width, near)
-
-    @classmethod
-    def from_kornia(cls, camera: PinholeCamera, near: float = 1e-3) -> Camera:
-        """Return the camera of a `kornia.geometry.camera.PinholeCamera`, whose batch has one image size."""
-        heights, widths = camera.height.unique(), camera.width.unique()
-        if heights.numel() != 1 or widths.numel() != 1:
-            raise InputError(f"from_kornia: expected one image size, got heights {heights} and widths {widths}")
-        height, width = int(heights), int(widths)
-        return cls(camera.intrinsics[:, :3, :3], camera.extrinsics, height, width, near)
-
-    def to_kornia(self) -> PinholeCamera:
-        """Return this camera as a `kornia.geometry.camera.PinholeCamera`."""
-        from kornia.geometry.camera import PinholeCamera
-
-        if self.orthographic:
-            raise InputError("to_kornia: kornia has no orthographic camera")
-        intrinsics, extrinsics = self.intrinsics.reshape(-1, 3, 3), self.extrinsics.reshape(-1, 4, 4)
-        batch = max(len(intrinsics), len(extrinsics))
-        full = torch.eye(4, dtype=intrinsics.dtype, device=intrinsics.device).repeat(batch, 1, 1)
-        full[:, :3, :3] = intrinsics
-        size = [full.new_full((batch,), float(value)) for value in (self.height, self.width)]
-        return PinholeCamera(full, extrinsics.expand(batch, -1, -1), *size)
 
     def bind(self, engine: Engine, shapes: Sequence[int] | None = None, **options: Any) -> BoundCamera:
         """Return a module that renders this engine's states; arguments as in `BoundCamera`."""

@@ -12,7 +12,8 @@ import warp as wp
 from torch import Tensor
 from typing_extensions import override
 
-from physvision.camera.patches import Patches
+from physvision.camera.patches import Patch
+from physvision.camera.projection import Projection
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import array, launch
 
@@ -21,6 +22,8 @@ RAYS, EXTENTS, LIGHT = slice(0, 12), slice(12, 15), slice(15, 18)
 
 # Estimated time of a patch in each pixel on one core, in microseconds, by which work is divided among cores.
 PATCH_PIXEL_US = 0.004
+# Whole numbers of a patch, see `kernels/scene.py`.
+WHOLE_FIELDS = ("kind", "shape", "first", "sign", "corner", "corners", "wrap", "texel", "rows", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,31 +32,21 @@ class Settings:
 
     Attributes:
         kernels: Kernels in the precision of the tensors.
-        whole: Whole numbers of the patches, see `kernels/prepare.py`.
-        mapping: Coefficients from extents to texture coordinates.
+        patches: Constant fields of the patches, see `kernels/scene.py`.
         vertices: Corners of polygons.
         height: Height of the image, in pixels.
         width: Width of the image, in pixels.
-        pinhole: If true, rays meet in the pinhole; else they are parallel.
         soft: If true, pixels are averages over their area.
         taps: Maximum number of texture samples along each side of a pixel.
-        near: Smallest visible depth, in meters.
-        ambient: Ambient factor of the light.
-        diffuse: Diffuse factor of the light.
     """
 
     kernels: Any
-    whole: wp.array
-    mapping: wp.array
+    patches: wp.array
     vertices: wp.array
     height: int
     width: int
-    pinhole: bool
     soft: bool
     taps: int
-    near: float
-    ambient: float
-    diffuse: float
 
     def launch(self, kernel: Any, scene: Any, arguments: list[Any], like: Tensor, together: int = 1) -> None:
         """Run `kernel` for all pixels.
@@ -72,28 +65,48 @@ class Settings:
         launch(kernel, lines, [stripe, scene, *arguments], like.device, cost, inner, together=together)
 
 
-def constant(rows: Sequence[Sequence[float]], columns: int, dtype: torch.dtype, device: torch.device) -> wp.array:
-    """Return a table of the scene, made without torch, whose new tensors have no memory within transforms."""
-    numbers = np.array(rows, dtype=str(dtype).removeprefix("torch.")).reshape(-1, columns)
-    return wp.array(numbers, device=str(device))
+def constants(
+    kernels: Any,
+    patches: Sequence[Patch],
+    layout: Sequence[tuple[int, int, int]],
+    camera: Projection,
+    light: tuple[float, float],
+    like: Tensor,
+) -> tuple[wp.array, wp.array]:
+    """Return constant fields of all patches and corners of all polygons, in the device and precision of a tensor.
 
+    They are made without torch, whose new tensors have no memory within transforms.
 
-def whole_numbers(patches: Patches, layout: Sequence[tuple[int, int, int]], device: torch.device) -> wp.array:
-    """Return a row a patch: kind, shape, first patch, sign, first corner, corners, wrap, texel, rows, columns."""
-    rows = [
-        (patches.kind[i], patches.shape[i], *patches.group[i], *patches.corners[i], patches.wrap[i], *layout[shape])
-        for i, shape in enumerate(patches.shape)
-    ]
-    return constant(rows, 10, torch.int32, device)
+    Args:
+        kernels: Kernels in the precision of the tensor.
+        patches: Patches of the scene.
+        layout: First texel, height and width of the texture of each shape.
+        camera: Camera, of which the near plane and the kind of projection are used.
+        light: Ambient and diffuse factor of the light.
+        like: Tensor in that precision on that device.
+    """
+    table: Any = np.zeros(len(patches), kernels.Patch.numpy_dtype())
+    vertices: list[tuple[float, float]] = []
+    for index, patch in enumerate(patches):
+        first, corner = index if patch.first is None else patch.first, len(vertices)
+        sign = 0 if patch.shift == 0.0 else (1 if patch.shift > 0 else -1)
+        table["mapping"][index] = patch.mapping
+        numbers = (patch.kind, patch.shape, first, sign, corner, len(patch.vertices), patch.wrap, *layout[patch.shape])
+        for name, number in zip(WHOLE_FIELDS, numbers, strict=True):
+            table[name][index] = number
+        vertices.extend(patch.vertices)
+    table["near"], table["ambient"], table["diffuse"] = camera.near, *light
+    table["pinhole"] = not camera.orthographic
+    corners = np.array(vertices, dtype=str(like.dtype).removeprefix("torch.")).reshape(-1, 2)
+    device = str(like.device)
+    return wp.array(table, dtype=kernels.Patch, device=device), wp.array(corners, device=device)
 
 
 def _scene(view: Settings, rays: Tensor, extents: Tensor, light: Tensor, texels: Tensor, background: Tensor) -> Any:
     kernels, (batch, count) = view.kernels, rays.shape[:2]
     numbers, scene = kernels.Numbers(), kernels.Contents()
     numbers.rays, numbers.extents, numbers.light = array(rays), array(extents), array(light)
-    numbers.mapping, numbers.whole = view.mapping, view.whole
-    numbers.near, numbers.ambient, numbers.diffuse = view.near, view.ambient, view.diffuse
-    numbers.wide, numbers.pinhole = float(view.width + view.height), int(view.pinhole)
+    numbers.patches, numbers.wide = view.patches, float(view.width + view.height)
     scene.patches = wp.empty((batch, count), dtype=kernels.Patch, device=str(rays.device))
     scene.lines = array(rays.new_empty(batch, view.vertices.shape[0], 3))
     scene.vertices, scene.texels, scene.background = view.vertices, array(texels), array(background)

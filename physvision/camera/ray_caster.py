@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.camera.patches import patches_of
 from physvision.camera.projection import Projection, local_rays, pixel_rays
-from physvision.camera.raster import Render, Settings, constant, nearest, whole_numbers
+from physvision.camera.raster import Render, Settings, constants, nearest
 from physvision.camera.textures import pack_textures
 from physvision.core import InputError, Placed, Shape, ShapeError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
@@ -99,15 +99,16 @@ class RayCaster(nn.Module):
         sizes = torch.tensor([shape.sizes for shape in self.shapes], dtype=torch.float64).reshape(-1, 3)
         if not bool(torch.isfinite(sizes).all()) or bool((sizes < 0).any()):
             raise InputError(f"shapes: expected sizes that are finite and not negative, got {sizes.tolist()}")
-        patches = self.patches
         # A fourth size, zero, stands for the extents that a patch does not have.
         self._keep("sizes", sizes)
-        self._keep("_turns", patches.turns().reshape(-1, 3, 3))
-        self._keep("_shifts", torch.tensor(patches.shift, dtype=torch.float64))
-        self._keep("_shape", torch.tensor(patches.shape, dtype=torch.long))
-        self._keep("_axis", torch.tensor(patches.axis, dtype=torch.long))
-        self._keep("_extents", torch.tensor(patches.extents, dtype=torch.long).reshape(-1, 3))
-        self._one_patch_each = len(patches.kind) == len(self.shapes)
+        turns = torch.tensor([patch.turn() for patch in self.patches], dtype=torch.float64)
+        self._keep("_turns", turns.reshape(-1, 3, 3))
+        self._keep("_shifts", torch.tensor([patch.shift for patch in self.patches], dtype=torch.float64))
+        self._keep("_shape", torch.tensor([patch.shape for patch in self.patches], dtype=torch.long))
+        self._keep("_axis", torch.tensor([patch.axis for patch in self.patches], dtype=torch.long))
+        extents = torch.tensor([patch.extents for patch in self.patches], dtype=torch.long)
+        self._keep("_extents", extents.reshape(-1, 3))
+        self._one_patch_each = len(self.patches) == len(self.shapes)
         self._cache: dict = {}
 
     def __getstate__(self) -> dict:
@@ -235,19 +236,14 @@ class RayCaster(nn.Module):
         key = ("view", poses.dtype, poses.device, layout, camera.near, self.light, self.edges, self.taps)
         if key not in self._cache:
             light = self.light or Light(ambient=1.0, diffuse=0.0)
+            kernels = precision.load("physvision.camera.kernels", poses.dtype)
             self._cache[key] = Settings(
-                kernels=precision.load("physvision.camera.kernels", poses.dtype),
-                whole=whole_numbers(self.patches, layout, poses.device),
-                mapping=constant(self.patches.mapping, 4, poses.dtype, poses.device),
-                vertices=constant(self.patches.vertices, 2, poses.dtype, poses.device),
+                kernels,
+                *constants(kernels, self.patches, layout, camera, (light.ambient, light.diffuse), poses),
                 height=camera.height,
                 width=camera.width,
-                pinhole=not camera.orthographic,
                 soft=self.edges == "soft",
                 taps=self.taps,
-                near=camera.near,
-                ambient=light.ambient,
-                diffuse=light.diffuse,
             )
         return self._cache[key]
 

@@ -10,29 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from physvision.core import InputError, ShapeError
+from physvision.core import ShapeError
 from physvision.core.checks import check_count, check_like, check_tensor
-
-
-def checker(
-    first: Sequence[float], second: Sequence[float], squares: tuple[int, int] = (8, 8), resolution: int = 8
-) -> Float[Tensor, "channels height width"]:
-    """Return a checkerboard with `first` in its upper left corner.
-
-    Args:
-        first: First color, one number a channel, in [0, 1].
-        second: Second color.
-        squares: Numbers of squares along the height and along the width.
-        resolution: Texels along the side of a square; the border between two squares is one texel wide.
-    """
-    if len(first) != len(second) or not len(first):
-        raise InputError(f"checker: expected two colors of as many channels, got {first!r} and {second!r}")
-    rows, columns = (check_count("squares", count) for count in squares)
-    check_count("resolution", resolution)
-    y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    odd = ((x + y) % 2).repeat_interleave(resolution, 0).repeat_interleave(resolution, 1)
-    colors = torch.tensor([list(first), list(second)], dtype=torch.float32)
-    return colors[odd].permute(2, 0, 1).contiguous()
 
 
 def stripes(

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from physvision.camera import Camera, Light, RayCaster, checker
+from physvision.camera import Camera, Light, RayCaster
 from physvision.core import Box, Capsule, Circle, Cylinder, Disc, Plane, Polygon, Rectangle, Sphere
 from physvision.core.errors import DtypeError, InputError, ShapeError
 
@@ -188,5 +188,3 @@ def test_options_that_do_not_exist():
         camera(0, 4)
     with pytest.raises(InputError, match="parallel"):
         Camera.pinhole(4, 4, position=(0, 0, 1), target=(0, 0, 0), fov=1.0)
-    with pytest.raises(InputError, match="two colors"):
-        checker((1.0,), (0.0, 1.0))

@@ -22,7 +22,6 @@ from .scene import (
     ray,
     screen_slope,
     vec3,
-    vec4,
 )
 
 # Pixels about a patch's corners that it may touch.
@@ -40,13 +39,8 @@ class Numbers:
     rays: wp.array4d(dtype=scalar)  # (batch, patches, 4, 3): fixed, by_x, by_y, middle
     extents: wp.array3d(dtype=scalar)  # (batch, patches, 3)
     light: wp.array3d(dtype=scalar)  # (batch, patches, 3)
-    mapping: wp.array2d(dtype=scalar)  # (patches, 4)
-    whole: wp.array2d(dtype=int)  # (patches, 10): kind, shape, first, sign, corner, corners, wrap, texel, rows, columns
-    near: scalar
-    ambient: scalar
-    diffuse: scalar
+    patches: wp.array(dtype=Patch)  # with all fields that are the same in all worlds
     wide: scalar  # pixels beyond the image; not a constant: four equal constants are miscompiled on a CPU
-    pinhole: int
 
 
 @wp.func
@@ -58,28 +52,13 @@ def row(rays: wp.array4d(dtype=scalar), b: int, p: int, i: int):
 @wp.func
 def gather(n: Numbers, b: int, p: int):
     """Return one patch of one world from the tables."""
-    patch = Patch()
+    patch = n.patches[p]
     patch.fixed = row(n.rays, b, p, 0)
     patch.by_x = row(n.rays, b, p, 1)
     patch.by_y = row(n.rays, b, p, 2)
     patch.middle = row(n.rays, b, p, 3)
     patch.size = vec3(n.extents[b, p, 0], n.extents[b, p, 1], n.extents[b, p, 2])
     patch.light = vec3(n.light[b, p, 0], n.light[b, p, 1], n.light[b, p, 2])
-    patch.mapping = vec4(n.mapping[p, 0], n.mapping[p, 1], n.mapping[p, 2], n.mapping[p, 3])
-    patch.near = n.near
-    patch.ambient = n.ambient
-    patch.diffuse = n.diffuse
-    patch.pinhole = n.pinhole
-    patch.kind = n.whole[p, 0]
-    patch.shape = n.whole[p, 1]
-    patch.first = n.whole[p, 2]
-    patch.sign = n.whole[p, 3]
-    patch.corner = n.whole[p, 4]
-    patch.corners = n.whole[p, 5]
-    patch.wrap = n.whole[p, 6]
-    patch.texel = n.whole[p, 7]
-    patch.rows = n.whole[p, 8]
-    patch.columns = n.whole[p, 9]
     return patch
 
 
@@ -129,9 +108,9 @@ def is_visible(n: Numbers, patch: Patch, b: int):
     if patch.pinhole == 0:
         return False
     inside = bool(True)
-    for face in range(patch.first, n.whole.shape[0]):
-        if n.whole[face, 2] == patch.first and n.whole[face, 3] != 0:
-            if faces_eye(n.whole[face, 3], patch.pinhole, n.rays[b, face, 0, 2]):
+    for face in range(patch.first, n.patches.shape[0]):
+        if n.patches[face].first == patch.first and n.patches[face].sign != 0:
+            if faces_eye(n.patches[face].sign, patch.pinhole, n.rays[b, face, 0, 2]):
                 inside = False
     if inside and patch.kind == DISC:
         # Between the two caps of a cylinder, but inside only if also within its radius.
