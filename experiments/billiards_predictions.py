@@ -25,8 +25,8 @@ from physvision.datasets.sample import join
 from physvision.losses.frames import mean_square
 from physvision.models import NetworkEngine, ObjectEncoder, PredictiveAutoencoder, StatePerceptron, load
 from physvision.perception.frame_corruption import FrameCorruption
-from physvision.perception.localization import locate_objects
-from physvision.perception.mask_tracking import centroids
+from physvision.perception.object_crops import locate_objects
+from physvision.perception.segmentation import centroids
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

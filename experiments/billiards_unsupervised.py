@@ -21,8 +21,8 @@ from physvision.datasets import BilliardsRecipe, DataModule, generate
 from physvision.estimation import descend
 from physvision.losses.frames import multi_scale
 from physvision.models import ObjectEncoder, PredictiveAutoencoder, TableCamera, VggEncoder, learned_table
-from physvision.perception.colors import find_colors
 from physvision.perception.flow import DenseInverseSearch
+from physvision.perception.segmentation import find_colors
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from physvision.datasets import BlockRecipe
 from physvision.datasets.block.recipe import COLORS, MARKS
-from physvision.perception.colors import ColorFilters
-from physvision.perception.localization import locate_objects
+from physvision.perception.object_crops import locate_objects
+from physvision.perception.segmentation import ColorFilters
 from physvision.physics import soft
 
 BAR = 0.05

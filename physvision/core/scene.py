@@ -65,7 +65,7 @@ class Scene:
         parameters: Names and units of learned parameters and of relevant properties of the engine.
         view: Camera of the scene; None if a unit of the world is a pixel and y points down.
         min_reprojection_score: Fraction of the frames' variance that the rendered state explains in nearly all videos
-            of the model's domain (see `physvision.prediction.reprojection`).
+            of the model's domain (see `physvision.prediction.appearance_check`).
     """
 
     title: str

@@ -1,18 +1,20 @@
-"""Save and load tensors as safetensors with a configuration in JSON; nothing is unpickled."""
+"""Write tensors as safetensors with a configuration in JSON, or as training checkpoints; read the former safely."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from physvision.core.errors import CheckpointError, FileError
+from physvision.core.errors import CheckpointError, FileError, TrainingError
 
 # Size of a configuration in characters, an MJCF model included.
 _MAX_CHARACTERS = 4_000_000
@@ -85,3 +87,26 @@ def read_configuration(path: str, text: object) -> dict[str, Any]:
             f"{path}: expected a configuration of names and values, got {type(configuration).__name__}"
         )
     return configuration
+
+
+def write_atomically(checkpoint: dict[str, Any], path: Path) -> None:
+    """Write `checkpoint` to `path`; an existing file stays untouched if that fails.
+
+    The file is written beside its destination, flushed to the disk and renamed.
+    """
+    buffer = io.BytesIO()
+    torch.save(checkpoint, buffer)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            file.write(buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise TrainingError(
+            f"{path}: the checkpoint cannot be written ({error.strerror}); the previous one is kept. Free "
+            "some space and resume from it (`fit` with --ckpt_path)"
+        ) from error

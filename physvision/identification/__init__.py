@@ -1,7 +1,7 @@
 """Identification of a simple motion in a clip: its kind, and its physical parameters with intervals."""
 
 from physvision.identification.custom_scene import CustomScene
-from physvision.identification.holdout import Holdout
+from physvision.identification.diagnostics import Holdout
 from physvision.identification.model import KnownValue
 from physvision.identification.parameters import Parameter
 from physvision.identification.pipeline import identify

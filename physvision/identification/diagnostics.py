@@ -1,13 +1,93 @@
-"""Warnings about implausible or contradictory results."""
+"""Checks of a fit: the holdout test, and warnings about implausible or contradictory results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from physvision.core import DerivativeError
+from physvision.estimation.uncertainty import uncertainty
 from physvision.identification.fitting import Fit
 from physvision.identification.parameters import Parameter, estimate_parameters, known_value_std
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Prediction of the last third of a motion by a fit to the first two.
+
+    Attributes:
+        error: Root mean square distance between predicted and observed positions, pixels.
+        relative_error: Error relative to the extent of the motion.
+        positions: Predicted positions, (times, 2 · objects), pixels; NaN before the last third.
+    """
+
+    error: float
+    relative_error: float
+    positions: Float[np.ndarray, "times numbers"]
+
+
+def evaluate_holdout(fit: Fit) -> Holdout | None:
+    """Predict the last third of the samples for which the model holds; None with too few samples."""
+    first, end, evidence = fit.model.first, fit.model.end, fit.evidence
+    if end - first < evidence.settings.selection.min_holdout_samples:
+        return None
+    positions = fit.without_holdout().positions(evidence.times)
+    samples = torch.arange(len(positions))
+    late = (samples >= first + fit.holdout_start) & (samples < end)
+    positions[~late] = torch.nan
+    errors = (positions - evidence.observed)[late]
+    squares = errors[torch.isfinite(errors)].square()
+    if not len(squares):
+        return None
+    error = math.sqrt(float(squares.mean()) * 2)
+    return Holdout(error, error / evidence.extent, positions.numpy())
+
+
+def expected_holdout_error(fit: Fit) -> float:
+    """Return the error that the fit to the first two thirds expects on the last, pixels.
+
+    For a motion that is sensitive to its initial state that may exceed the extent; it is infinite where the search for
+    the first two thirds has diverged.
+    """
+    training = fit.without_holdout()
+    try:
+        covariance = uncertainty(
+            training.problem, training.z, robust=True, linearization=training.linearization
+        ).covariance
+    except DerivativeError:
+        return math.inf
+    jacobian = fit.problem.linearize(training.z[None])[1][0] / torch.as_tensor(fit.problem.weight)[..., None]
+    late = slice(fit.holdout_start, None)
+    rows = jacobian[late][torch.isfinite(fit.problem.observed[late])]
+    variance = torch.einsum("ni,ij,nj->n", rows, covariance, rows).mean()
+    return math.sqrt(2 * (float(variance) + fit.noise**2))
+
+
+def describe_prediction_gap(fit: Fit, error: float) -> str:
+    """Explain a large holdout error: a sensitive motion, too short a fit, or another motion at the end.
+
+    Args:
+        fit: Fit of the whole motion.
+        error: Holdout error, pixels.
+    """
+    expected, unit = expected_holdout_error(fit), fit.evidence.unit
+    if fit.evidence.extent < expected < math.inf:
+        return (
+            "The first two thirds do not determine the last, however well they are fitted: the motion is too "
+            "sensitive, or they show too little of it."
+        )
+    if error < fit.evidence.settings.warnings.prediction_ratio * expected < math.inf:
+        return (
+            f"The motion is so sensitive that its first two thirds determine the last only to {expected:.2g} {unit}, "
+            "however well it is fitted."
+        )
+    return "The last third does not follow from the first two: see --from and --to."
+
 
 _SLOW_MOTION = "if it was filmed in slow motion, give the frame rate of filming with --fps"
 

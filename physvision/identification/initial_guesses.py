@@ -92,10 +92,10 @@ def principal_direction(positions: Positions) -> tuple[np.ndarray, float]:
 
 
 def dominant_period(times: Samples, values: Samples) -> float | None:
-    """Return the period of an oscillation about a drifting level, s; None for less than half a period.
+    """Return the period of an oscillation about a drifting level, s; None for fewer than six samples or no duration.
 
-    A periodogram finds the frequency at which a sine plus a linear trend leaves the smallest residuals, and a second
-    one on a finer grid refines it.
+    Of frequencies from 0.4 periods in the duration on, a periodogram finds the one at which a sine plus a linear trend
+    leaves the smallest residuals, and a second one on a finer grid refines it.
     """
     duration = times[-1] - times[0]
     step = float(np.median(np.diff(times)))
@@ -104,10 +104,10 @@ def dominant_period(times: Samples, values: Samples) -> float | None:
     frequencies = np.arange(0.4 / duration, 0.45 / step, 0.15 / duration)
     if not len(frequencies):
         return None
-    coarse = frequencies[int(_sine_residuals(times, values, frequencies).argmin())]
-    fine = np.linspace(coarse - 0.15 / duration, coarse + 0.15 / duration, 31)
-    fine = fine[fine > 0]
-    return 1 / float(fine[int(_sine_residuals(times, values, fine).argmin())])
+    coarse_frequency = frequencies[int(_sine_residuals(times, values, frequencies).argmin())]
+    frequencies = np.linspace(coarse_frequency - 0.15 / duration, coarse_frequency + 0.15 / duration, 31)
+    frequencies = frequencies[frequencies > 0]
+    return 1 / float(frequencies[int(_sine_residuals(times, values, frequencies).argmin())])
 
 
 def _sine_residuals(

@@ -14,10 +14,11 @@ _DEFAULTS = ParabolaSettings()
 def parabola_window(
     times: Samples, positions: Positions, noise: float, falling: bool = False, settings: ParabolaSettings = _DEFAULTS
 ) -> tuple[int, int] | None:
-    """Find the longest run of samples that a parabola explains within the noise.
+    """Find the window of samples with the largest motion that a parabola explains within the noise.
 
-    Windows of several sizes that a parabola fits well are extended while the next sample fits. Of these, the one with
-    the largest product of path length and root of the number of samples is taken.
+    Windows of several sizes that a parabola fits well are extended while the next sample fits. The one with the largest
+    product of path length and root of the number of samples is taken, without the samples at either end that depart
+    from the path of the others.
 
     Args:
         times: Times of the samples, s.
@@ -28,25 +29,27 @@ def parabola_window(
         settings: Thresholds of the search.
 
     Returns:
-        The first sample and one past the last; None if there is no such run.
+        The first sample and one past the last; None if there is no such window.
     """
     count = len(times)
     min_samples = min(settings.min_samples, count)
     cubic_samples = settings.cubic_samples if falling else count + 1
-    longest: tuple[int, int] | None = None
+    best_window: tuple[int, int] | None = None
     for size in {max(min_samples, count // 6), max(min_samples, count // 3), max(min_samples, 2 * count // 3)}:
         for first in range(0, count - size + 1, max(1, size // 4)):
             window = _extended(times, positions, noise, (first, first + size), cubic_samples, settings)
             if window and falling and not _falls(times[slice(*window)], positions[slice(*window)], settings):
                 continue
-            if window and (longest is None or _motion_score(positions, window) > _motion_score(positions, longest)):
-                longest = window
-    if longest is None:
+            if window and (
+                best_window is None or _motion_score(positions, window) > _motion_score(positions, best_window)
+            ):
+                best_window = window
+    if best_window is None:
         return None
-    first, last = longest
+    first, last = best_window
     start = first + departure_index(times[first:last], positions[first:last], noise, settings)
     end = last - departure_index(-times[start:last][::-1], positions[start:last][::-1], noise, settings)
-    return (start, end) if end - start >= min_samples else longest
+    return (start, end) if end - start >= min_samples else best_window
 
 
 def departure_index(times: Samples, positions: Positions, noise: float, settings: ParabolaSettings = _DEFAULTS) -> int:
@@ -69,10 +72,16 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
     for index in range(count - reference - 4, -1, -1):
         powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
         prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
-        misses, shared = prediction @ positions[index:], prediction @ covariance[index:, index:] @ prediction.T
+        errors, error_covariance = (
+            prediction @ positions[index:],
+            prediction @ covariance[index:, index:] @ prediction.T,
+        )
         triples = [[k for k in range(4) if k != outlier] for outlier in range(4)]
-        squares = [np.sum(misses[rows] * np.linalg.solve(shared[np.ix_(rows, rows)], misses[rows])) for rows in triples]
-        if min(squares) > settings.departure_threshold:
+        squared_distances = [
+            np.sum(errors[rows] * np.linalg.solve(error_covariance[np.ix_(rows, rows)], errors[rows]))
+            for rows in triples
+        ]
+        if min(squared_distances) > settings.departure_threshold:
             return index + 3
     return 0
 
@@ -80,9 +89,10 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
 def _noise_covariance(
     times: Samples, positions: Positions, noise: float, degree: int, reference: int, settings: ParabolaSettings
 ) -> Float[np.ndarray, "samples samples"]:
-    """Estimate the covariance of white and autocorrelated noise from the last `reference` samples.
+    """Estimate the covariance of the noise of all samples, white and autocorrelated, from the last `reference` samples.
 
-    Samples are projected onto the complement of the polynomials, and the noise model of maximum likelihood is taken.
+    These are projected onto the complement of the polynomials of `degree`, and the noise model of maximum likelihood is
+    taken; its white noise has at least the variance of `noise`.
     """
     elapsed = times[-reference:] - times[-reference]
     complement = np.linalg.svd(np.vander(elapsed, degree + 1, increasing=True))[0][:, degree + 1 :].T
@@ -132,11 +142,11 @@ def _extended(
         degree = 3 if last - first >= cubic_samples else 2
         return fit_polynomial(times[first:last] - times[first], positions[first:last], degree)
 
-    limit = settings.max_miss * noise
+    max_error = settings.max_miss * noise
     coefficients = fit()
     powers = np.vander(times[first:last] - times[first], len(coefficients), increasing=True)
-    misses = np.abs(positions[first:last] - powers @ coefficients)
-    if np.median(misses) > settings.max_median_miss * noise or misses.max() > 2 * limit:
+    errors = np.abs(positions[first:last] - powers @ coefficients)
+    if np.median(errors) > settings.max_median_miss * noise or errors.max() > 2 * max_error:
         return None
     while True:
         coefficients = fit()
@@ -145,7 +155,7 @@ def _extended(
             index = first - 1 if side < 0 else last
             if 0 <= index < len(times):
                 predicted = (times[index] - times[first]) ** np.arange(len(coefficients)) @ coefficients
-                if np.abs(positions[index] - predicted).max() < limit:
+                if np.abs(positions[index] - predicted).max() < max_error:
                     first, last = (index, last) if side < 0 else (first, index + 1)
                     extended = True
         if not extended:

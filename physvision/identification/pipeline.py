@@ -13,15 +13,12 @@ import numpy as np
 from physvision import video
 from physvision.core import Clip, InputError
 from physvision.core.checks import check_positive
-from physvision.identification.candidates import fit_candidates
+from physvision.identification.candidates import fit_candidates, indistinguishable_kinds, score
 from physvision.identification.custom_scene import CustomScene
-from physvision.identification.diagnostics import plausibility_warnings
+from physvision.identification.diagnostics import describe_prediction_gap, evaluate_holdout, plausibility_warnings
 from physvision.identification.fitting import Fit
-from physvision.identification.hinges import project_to_hinge_circle
-from physvision.identification.holdout import describe_prediction_gap, evaluate_holdout
 from physvision.identification.kinds import KINDS, KNOWN_NAMES, MotionKind
 from physvision.identification.model import Evidence, KnownValue
-from physvision.identification.model_selection import indistinguishable_kinds, score
 from physvision.identification.parameters import estimate_parameters
 from physvision.identification.result import Identification
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
@@ -30,6 +27,7 @@ from physvision.identification.track_preparation import (
     frame_interval,
     merge_fragments,
     moving_tracks,
+    project_to_hinge_circle,
     select_tracks,
     trim_final_rest,
     trim_initial_rest,

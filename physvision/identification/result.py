@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 
 from physvision.core import State, Trajectory
+from physvision.identification.diagnostics import Holdout
 from physvision.identification.fitting import Fit
-from physvision.identification.holdout import Holdout
 from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import Parameter
 from physvision.physics import Engine

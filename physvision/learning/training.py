@@ -12,7 +12,7 @@ import torch
 from torch.utils.tensorboard.writer import SummaryWriter
 
 from physvision.core import CheckpointError
-from physvision.core.checkpoints import write_atomically
+from physvision.core.weights import write_atomically
 from physvision.learning.learner import Learner, evaluate
 
 CHECKPOINT, BEST, PROGRESS = "last.ckpt", "best.ckpt", "progress.jsonl"

@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import Encoder, Observation, windows
-from physvision.perception.colors import ColorFilters
 from physvision.perception.frame_corruption import FrameCorruption
-from physvision.perception.localization import ObjectPositions, locate_objects
-from physvision.perception.mask_tracking import track_masks
-from physvision.perception.object_crops import INPUT_FRAMES, object_inputs
+from physvision.perception.object_crops import INPUT_FRAMES, ObjectPositions, locate_objects, object_inputs
+from physvision.perception.segmentation import ColorFilters, track_masks
 
 # Value of pixels beyond the image: no frame contains it, so the network can recognize walls.
 _OUTSIDE = -1.0

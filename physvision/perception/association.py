@@ -152,7 +152,10 @@ class TrackletBuilder:
 
 
 def dissimilarity(first: Blob | Tracklet, second: Blob | Tracklet) -> float:
-    """Difference of two blobs or tracklets in color, area and contrast; below one, they may be the same object."""
+    """Appearance difference of two blobs or tracklets: a weighted sum of those in color, log area and log contrast.
+
+    A blob cannot continue a tracklet above `AssociationSettings.max_dissimilarity`.
+    """
     color_difference = float(np.linalg.norm(first.color - second.color)) / 120
     area_difference = abs(np.log(first.area / second.area))
     return color_difference + 0.6 * area_difference + 0.5 * abs(np.log(first.contrast / second.contrast))

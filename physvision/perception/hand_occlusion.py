@@ -15,8 +15,8 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
-from physvision.perception.colors import k_means
 from physvision.perception.refinement import Detection
+from physvision.perception.segmentation import k_means
 from physvision.perception.settings import DEFAULT_SETTINGS, HandSettings
 
 _Detections = Sequence[Detection | None]

@@ -17,14 +17,12 @@ from physvision.perception.background import Alignment, Background, survey_backg
 from physvision.perception.blobs import detect_blobs
 from physvision.perception.frame_source import Box, FrameSource
 from physvision.perception.hand_occlusion import HandTracker
-from physvision.perception.merging import merge_targets
 from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
-from physvision.perception.timestamps import repair_timestamps
-from physvision.perception.track import Track, estimate_noise
+from physvision.perception.track import Track, estimate_noise, repair_timestamps
 from physvision.perception.track_selection import filter_tracklets, select_tracklets
 
-_Detections = list[Detection | None]
+Detections = list[Detection | None]
 
 
 def find_tracks(
@@ -92,7 +90,7 @@ class _Candidate(NamedTuple):
     """Target with its detections in all frames; `is_static` if nothing moved there before the first."""
 
     target: Target
-    detections: _Detections
+    detections: Detections
     is_static: bool
 
 
@@ -131,10 +129,10 @@ class _Analysis:
             builder.add(number, time, blobs)
         return builder.tracklets()
 
-    def localize(self, targets: list[Target]) -> list[_Detections]:
+    def localize(self, targets: list[Target]) -> list[Detections]:
         """Localize all targets in all frames."""
         localizer = Localizer(self.background.image, self.background.threshold, self.settings)
-        detections: list[_Detections] = [[] for _ in targets]
+        detections: list[Detections] = [[] for _ in targets]
         for number, (_, frame) in enumerate(self.frames):
             aligned = self.background.align(frame, self.alignments[number])
             for target, track in zip(targets, detections, strict=True):
@@ -142,7 +140,7 @@ class _Analysis:
                 track.append(localizer.detect(aligned, number, target, rivals))
         return detections
 
-    def track_into_hands(self, detections: list[_Detections]) -> tuple[list[_Detections], list[bool]]:
+    def track_into_hands(self, detections: list[Detections]) -> tuple[list[Detections], list[bool]]:
         """Track objects back into the hand; also return which of them appear from a static scene."""
         tracker = HandTracker(self.background.image, self.background.threshold, self.settings.hand)
         ranges = [tracker.required_frames(track) for track in detections]
@@ -248,3 +246,76 @@ def _repeats(positions: np.ndarray, observed: np.ndarray, changes: np.ndarray) -
         step = np.linalg.norm(positions[frame] - positions[frame - 1])
         repeats[frame] = step < 0.2 * min(1.0, *distances)
     return repeats
+
+
+def merge_targets(
+    targets: list[Target], detections: list[Detections], settings: TrackSettings = DEFAULT_SETTINGS.track
+) -> tuple[list[Target], list[Detections]]:
+    """Merge targets at the same positions, and targets of which one continues another.
+
+    Args:
+        targets: Targets in order of priority.
+        detections: Detections of each target in all frames.
+        settings: Gaps that count as an interruption.
+    """
+    detections = [_remove_outliers(track, settings.max_split_gap) for track in detections]
+    retained: list[int] = []
+    for number in range(len(targets)):
+        for target in retained:
+            pair, size = (detections[number], detections[target]), targets[target].size
+            if _coincide(*pair, size) or _continues(*pair, size, settings.max_merge_gap):
+                detections[target] = [_prefer_strong(b, a) for a, b in zip(*pair, strict=True)]
+                break
+        else:
+            retained.append(number)
+    return [targets[number] for number in retained], [detections[number] for number in retained]
+
+
+def _prefer_strong(first: Detection | None, second: Detection | None) -> Detection | None:
+    """Return the first detection, or the second where the first is missing or weak."""
+    return second if first is None or (first.weak and second is not None) else first
+
+
+def _frames(detections: Detections) -> np.ndarray:
+    return np.flatnonzero([detection is not None for detection in detections])
+
+
+def _remove_outliers(detections: Detections, max_gap: int) -> Detections:
+    """Remove single detections and pairs that are separated by long gaps."""
+    frames = _frames(detections)
+    if len(frames) < 6:
+        return detections
+    runs = np.split(frames, np.flatnonzero(np.diff(frames) > max_gap) + 1)
+    outliers = {int(frame) for run in runs if len(run) <= 2 for frame in run}
+    return [None if number in outliers else detection for number, detection in enumerate(detections)]
+
+
+def _coincide(first: Detections, second: Detections, size: float) -> bool:
+    """Return True if both are at the same positions in many frames."""
+    distances = [
+        np.linalg.norm(a.position - b.position)
+        for a, b in zip(first, second, strict=True)
+        if a is not None and b is not None
+    ]
+    matches = sum(distance < 0.3 * size for distance in distances)
+    return bool(matches > 0.3 * min(len(_frames(first)), len(_frames(second))))
+
+
+def _continues(first: Detections, second: Detections, size: float, max_gap: int) -> bool:
+    """Return True if either begins where and when the other ends; weak detections do not count."""
+    strong = [[None if item is None or item.weak else item for item in track] for track in (first, second)]
+    if not all(len(_frames(track)) for track in strong):
+        return False
+    early, late = sorted(strong, key=lambda track: int(_frames(track)[0]))
+    end, start = int(_frames(early)[-1]), int(_frames(late)[0])
+    if not -2 <= start - end <= max_gap:
+        return False
+    frames = _frames(early)[-4:]
+    positions = np.array([detection.position for frame in frames if (detection := early[frame]) is not None])
+    speed = float((np.linalg.norm(np.diff(positions, axis=0), axis=1) / np.diff(frames)).max(initial=0.0))
+    last, first_late = early[end], late[start]
+    if last is None or first_late is None:
+        return False
+    similar = abs(np.log(last.area / first_late.area)) < 0.6
+    distance = np.linalg.norm(last.position - first_late.position)
+    return bool(similar and distance < 1.5 * speed * max(start - end, 1) + size)

@@ -10,10 +10,9 @@ import torch
 
 from physvision.core import InputError, SceneObject, State
 from physvision.models import PredictiveAutoencoder
-from physvision.prediction.appearance_check import AppearanceCheck
+from physvision.prediction.appearance_check import AppearanceCheck, count_colored_objects, describe_color_mismatch
 from physvision.prediction.mechanics import outlines
 from physvision.prediction.prediction import Segment
-from physvision.prediction.reprojection import count_colored_objects, describe_color_mismatch
 from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
 
 

@@ -14,9 +14,9 @@ from physvision.core import Clip, DeviceError, InputError, State, Trajectory, br
 from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
 from physvision.models import PredictiveAutoencoder, load
+from physvision.prediction.appearance_check import reprojection_score
 from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
-from physvision.prediction.reprojection import reprojection_score
 from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
 
 Video = str | os.PathLike[str] | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]

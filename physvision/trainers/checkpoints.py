@@ -8,7 +8,7 @@ from typing import Any
 from lightning import Trainer
 from lightning.fabric.plugins.io import TorchCheckpointIO
 
-from physvision.core.checkpoints import write_atomically
+from physvision.core.weights import write_atomically
 
 
 class WholeCheckpoints(TorchCheckpointIO):

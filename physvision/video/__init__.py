@@ -2,8 +2,7 @@
 
 from physvision.video.audio import AudioTrack, read_audio
 from physvision.video.conversion import Conversion, resample
-from physvision.video.image_folder import list_images
-from physvision.video.reading import VideoInfo, chunks, read, read_info, read_timestamps, stream
+from physvision.video.reading import VideoInfo, chunks, list_images, read, read_info, read_timestamps, stream
 from physvision.video.regularity import FrameTiming, frame_timing
 from physvision.video.scene_frames import SceneStream, TimedFrame, open_scene_stream
 from physvision.video.writing import Encoding, VideoWriter, write

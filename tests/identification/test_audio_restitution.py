@@ -6,7 +6,7 @@ import numpy as np
 from physvision import video
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import identify
-from physvision.identification.audio_restitution import audio_restitution
+from physvision.identification.impacts import audio_restitution
 from physvision.perception import detect_onsets
 
 RATE = 44_100
@@ -47,7 +47,7 @@ def test_knocks_that_come_late_and_between_noises_tell_the_restitution():
     knock_times = np.sort([*(moments + 0.04), 0.1, 0.77])
     result = audio_restitution(bounce_times, knock_times, 0.03)
     assert result is not None
-    assert result.count == len(moments)
+    assert result.num_bounces == len(moments)
     assert abs(result.restitution - 0.8) < 1e-9
     assert audio_restitution(bounce_times[:2], knock_times, 0.03) is None
     assert audio_restitution(bounce_times, np.zeros(0), 0.03) is None

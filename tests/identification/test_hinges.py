@@ -5,7 +5,7 @@ import pytest
 
 from physvision.datasets.clips import draw
 from physvision.identification import identify
-from physvision.identification.hinges import project_to_hinge_circle
+from physvision.identification.track_preparation import project_to_hinge_circle
 from physvision.perception import Track
 
 TIMES = np.arange(120) / 30

@@ -11,7 +11,7 @@ from identification.clip_tracks import NOISE, tracks_of
 from physvision.core import InputError
 from physvision.datasets.clips import LEADING, draw
 from physvision.identification import IdentificationSettings, identify
-from physvision.identification.holdout import expected_holdout_error
+from physvision.identification.diagnostics import expected_holdout_error
 from physvision.identification.settings import SelectionSettings
 from physvision.perception import Track
 

@@ -4,11 +4,9 @@ import torch
 from perception.table import RADIUS, clip
 
 from physvision.core import InputError
-from physvision.perception.colors import ColorFilters
 from physvision.perception.frame_corruption import FrameCorruption, gaussian_blur
-from physvision.perception.localization import ObjectPositions, locate_objects
-from physvision.perception.mask_tracking import centroids
-from physvision.perception.object_crops import crop_patches
+from physvision.perception.object_crops import ObjectPositions, crop_patches, locate_objects
+from physvision.perception.segmentation import ColorFilters, centroids
 
 COLORS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
 FILTERS = ColorFilters.from_colors(COLORS)

@@ -4,8 +4,7 @@ import torch
 from perception.table import RADIUS, SIZE, clip
 
 from physvision.core import InputError
-from physvision.perception.colors import ColorFilters, find_colors
-from physvision.perception.mask_tracking import centroids, track_masks
+from physvision.perception.segmentation import ColorFilters, centroids, find_colors, track_masks
 
 RED, GREEN, BLUE = (1.0, 0.1, 0.1), (0.1, 0.9, 0.2), (0.2, 0.3, 1.0)
 

@@ -5,7 +5,7 @@ import pytest
 
 from physvision.datasets.clips import draw
 from physvision.perception import Track
-from physvision.perception.timestamps import repair_timestamps
+from physvision.perception.track import repair_timestamps
 
 
 def followed(times, positions):

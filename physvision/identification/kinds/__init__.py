@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from physvision.identification.kinds import (
-    bounce,
-    circular,
-    collision,
-    double_pendulum,
-    flight,
-    pendulum,
-    slope,
-    spring,
-)
+from physvision.identification.kinds import bounce, circular, collision, double_pendulum, flight, straight
 from physvision.identification.model import Evidence, MotionModel
 
 
@@ -38,15 +29,15 @@ class MotionKind:
 
 
 KINDS: Mapping[str, MotionKind] = {
-    "pendulum": MotionKind(pendulum.candidate_models, ("gravity", "length")),
+    "pendulum": MotionKind(circular.pendulum_models, ("gravity", "length")),
     "double_pendulum": MotionKind(double_pendulum.candidate_models, ("gravity",), objects=2),
     "projectile": MotionKind(flight.projectile_models, ("gravity", "angle"), detects_release=True),
     "bounce": MotionKind(bounce.candidate_models, ("gravity", "radius")),
-    "spring": MotionKind(spring.candidate_models, ("mass", "stiffness"), special_case_of=("pendulum",)),
-    "slide": MotionKind(slope.slide_models, ("gravity", "angle"), special_case_of=("projectile",)),
-    "roll": MotionKind(slope.roll_models, ("angle",), special_case_of=("projectile",)),
+    "spring": MotionKind(straight.spring_models, ("mass", "stiffness"), special_case_of=("pendulum",)),
+    "slide": MotionKind(straight.slide_models, ("gravity", "angle"), special_case_of=("projectile",)),
+    "roll": MotionKind(straight.roll_models, ("angle",), special_case_of=("projectile",)),
     "collision": MotionKind(collision.candidate_models, objects=2),
-    "circular": MotionKind(circular.candidate_models, ("radius",), special_case_of=("pendulum",)),
+    "circular": MotionKind(circular.circular_models, ("radius",), special_case_of=("pendulum",)),
     "fall": MotionKind(flight.fall_models, ("gravity",), detects_release=True, special_case_of=("projectile",)),
 }
 KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")

@@ -12,8 +12,13 @@ from jaxtyping import Float
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.audio_restitution import AudioRestitution, audio_restitution
-from physvision.identification.impacts import BounceGuess, find_bounces, guess_bounces
+from physvision.identification.impacts import (
+    AudioRestitution,
+    BounceGuess,
+    audio_restitution,
+    find_bounces,
+    guess_bounces,
+)
 from physvision.identification.initial_guesses import Samples
 from physvision.identification.kind_settings import BounceSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
@@ -107,7 +112,9 @@ def _model(
         impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples), settings
     )
     if audio is not None:
-        note = f"{audio.count} bounces are heard, with a restitution of {audio.restitution:.4f} ± {audio.std:.4f}."
+        note = (
+            f"{audio.num_bounces} bounces are heard, with a restitution of {audio.restitution:.4f} ± {audio.std:.4f}."
+        )
         notes.insert(0, note)
     start = torch.tensor([float(guess.position[0])], dtype=torch.float64)
 

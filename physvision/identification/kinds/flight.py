@@ -11,11 +11,10 @@ import torch
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.flight_stretch import FlightStretch, flight_stretches
+from physvision.identification.flight_segment import FlightSegment, expected_pull, flight_segments
 from physvision.identification.initial_guesses import fit_polynomial
 from physvision.identification.kind_settings import FlightSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
-from physvision.identification.release import expected_pull
 from physvision.physics.particle import Particle
 
 _EARTH_GRAVITY = 9.81  # m/s², for the drag where gravity is unknown
@@ -33,9 +32,9 @@ def fall_models(evidence: Evidence) -> list[MotionModel]:
 
 def _models(evidence: Evidence, kind: str) -> list[MotionModel]:
     models, reason = [], UnsuitableError("no stretch of the track is a parabola")
-    for stretch in flight_stretches(evidence):
+    for segment in flight_segments(evidence):
         try:
-            models.append(_model(evidence, kind, stretch))
+            models.append(_model(evidence, kind, segment))
         except UnsuitableError as error:
             reason = error
     if not models:
@@ -43,26 +42,26 @@ def _models(evidence: Evidence, kind: str) -> list[MotionModel]:
     return models
 
 
-def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel:
+def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel:
     settings, dt = evidence.settings.flight, evidence.dt
-    times = stretch.times
+    times = segment.times
     # Samples that a hand touches, or that lie beside the path, say nothing about the flight.
-    free = slice(stretch.samples_before, None)
+    free = slice(segment.samples_before, None)
     elapsed = times[free] - times[0]
-    guess = fit_polynomial(elapsed, stretch.positions[free], 2)
-    launch = fit_polynomial(elapsed - elapsed[0], stretch.positions[free], 2)
+    guess = fit_polynomial(elapsed, segment.positions[free], 2)
+    launch = fit_polynomial(elapsed - elapsed[0], segment.positions[free], 2)
     gravity = 2 * float(np.linalg.norm(guess[2]))
-    if gravity * (times[-1] - times[0]) ** 2 / 8 < settings.min_bend * stretch.noise:
+    if gravity * (times[-1] - times[0]) ** 2 / 8 < settings.min_bend * segment.noise:
         raise UnsuitableError("the motion is uniform: nothing accelerates")
     if kind == "fall":
-        if not _is_vertical(launch, float(elapsed[-1] - elapsed[0]), stretch.noise, settings):
+        if not _is_vertical(launch, float(elapsed[-1] - elapsed[0]), segment.noise, settings):
             raise UnsuitableError("it does not move straight down")
-        if stretch.flying and guess[1][1] < 0:
+        if segment.flying and guess[1][1] < 0:
             raise UnsuitableError("a falling object does not move up before it falls: it was held")
-    by_hand = stretch.samples_before > 0 and not stretch.flying
+    by_hand = segment.samples_before > 0 and not segment.flying
     pull, pull_std = expected_pull(launch[1], 2 * launch[2], evidence.settings)
-    unknowns = _unknowns(evidence, kind, stretch, guess, gravity)
-    if stretch.flying:
+    unknowns = _unknowns(evidence, kind, segment, guess, gravity)
+    if segment.flying:
         radius = evidence.tracks[0].radius or 1.0
         unknowns.append(Unknown("offset", [0.0, 0.0], scale=radius, std=settings.covered_std * radius, unit="px"))
     elif by_hand:
@@ -71,7 +70,7 @@ def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel
     clear_time = float(elapsed[0]) - dt / 2  # from then on the observed position is that of the object
 
     def observe(sampled: SampledState) -> torch.Tensor:
-        if stretch.flying:
+        if segment.flying:
             return sampled.state.q + sampled.values["offset"] * (sampled.time < clear_time)[:, None]
         if not by_hand:
             return sampled.state.q
@@ -83,13 +82,13 @@ def _model(evidence: Evidence, kind: str, stretch: FlightStretch) -> MotionModel
         kind, Particle("plane", dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second))), unknowns,
         partial(_setup, kind, known_gravity), observe, partial(_parameters, kind),
         {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
-        *stretch.window, {"pull": torch.from_numpy(stretch.pull)} if by_hand else {}, scale=_scale,
+        *segment.window, {"pull": torch.from_numpy(segment.pull)} if by_hand else {}, scale=_scale,
         length_powers={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_length_power=1,
     )  # fmt: skip
 
 
 def _unknowns(
-    evidence: Evidence, kind: str, stretch: FlightStretch, guess: np.ndarray, gravity: float
+    evidence: Evidence, kind: str, segment: FlightSegment, guess: np.ndarray, gravity: float
 ) -> list[Unknown]:
     settings, dt = evidence.settings.flight, evidence.dt
     speed = max(float(np.linalg.norm(guess[1])), gravity * dt)
@@ -103,12 +102,12 @@ def _unknowns(
         Unknown("velocity", velocity, scale=0.1 * speed, unit="px/s"),
     ]
     if kind == "fall":
-        duration = float(stretch.times[-1] - stretch.times[stretch.samples_before])
+        duration = float(segment.times[-1] - segment.times[segment.samples_before])
         push = settings.sideways_std * gravity * duration
         unknowns.append(Unknown("sideways_velocity", 0.0, scale=push, std=push, unit="px/s"))
-    by_hand = stretch.samples_before > 0 and not stretch.flying
-    release_std = settings.hand_release_std_frames * dt if by_hand else stretch.release_std
-    release = stretch.release - stretch.times[0]
+    by_hand = segment.samples_before > 0 and not segment.flying
+    release_std = settings.hand_release_std_frames * dt if by_hand else segment.release_std
+    release = segment.release - segment.times[0]
     return [*unknowns, Unknown("release_time", release, scale=dt, std=release_std, unit="s")]
 
 

@@ -1,21 +1,106 @@
-"""Sliding or rolling along a straight line: accelerating down a slope, or decelerating to a stop on level ground."""
+"""Motion along a straight line: sliding and rolling, on a slope or to a stop, and oscillation on a spring."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 
 from physvision.core import State
-from physvision.estimation import Setup, Unknown
+from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.initial_guesses import fit_polynomial
-from physvision.identification.kinds.line import StraightTrack, fit_line, position_on_line, steady_part
+from physvision.identification.initial_guesses import Samples, dominant_period, fit_polynomial, principal_direction
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
+from physvision.identification.parabolas import parabola_window
+from physvision.identification.settings import IdentificationSettings
 from physvision.physics import rigid2d
 from physvision.physics.particle import Particle
+
+
+@dataclass(frozen=True)
+class StraightTrack:
+    """Track of an object that moves along a line.
+
+    Attributes:
+        times: Times of the observed samples, s.
+        distances: Distances along the line from `center`, growing in the direction of `heading`, pixels.
+        center: Point of the line, pixels.
+        heading: Direction of the line, from x towards y, rad.
+        noise: Standard deviation of a coordinate, pixels.
+        indices: Index of each sample in the clip.
+    """
+
+    times: Samples
+    distances: Samples
+    center: Float[np.ndarray, "2"]
+    heading: float
+    noise: float
+    indices: Int[np.ndarray, " samples"]
+
+    @property
+    def first(self) -> int:
+        """First sample of the track."""
+        return int(self.indices[0])
+
+    @property
+    def end(self) -> int:
+        """One past the last sample of the track."""
+        return int(self.indices[-1]) + 1
+
+
+def fit_line(evidence: Evidence, min_samples: int, max_width: float) -> StraightTrack:
+    """Fit a line to the track, headed in the direction of its mean motion.
+
+    Args:
+        evidence: Track of one object.
+        min_samples: Smallest number of samples.
+        max_width: Largest width across the line, relative to the spread along it.
+
+    Raises:
+        UnsuitableError: The track is not straight, or the object hardly moves.
+    """
+    indices, times, positions = evidence.samples(min_samples)
+    min_spread = evidence.settings.line.min_spread
+    direction, width = principal_direction(positions)
+    noise = evidence.noise(indices)
+    center = positions.mean(0)
+    distances = (positions - center) @ direction
+    spread = float(np.ptp(distances))
+    if spread < min_spread * noise:
+        raise UnsuitableError("it hardly moves")
+    if width > max(max_width, min_spread * noise / spread):
+        raise UnsuitableError("it does not move along a straight line")
+    if np.polyfit(times, distances, 1)[0] < 0:
+        direction, distances = -direction, -distances
+    return StraightTrack(times, distances, center, math.atan2(direction[1], direction[0]), noise, indices)
+
+
+def steady_part(line: StraightTrack, settings: IdentificationSettings) -> StraightTrack:
+    """Return the stretch of a straight track with a constant acceleration, without rests before and after.
+
+    Raises:
+        UnsuitableError: There is no such stretch.
+    """
+    positions = np.stack([line.distances, np.zeros_like(line.distances)], 1)
+    parabola = settings.parabola
+    window = parabola_window(line.times, positions, parabola.noise_ratio * line.noise, settings=parabola)
+    min_spread = settings.line.min_moving_fraction * np.ptp(line.distances)
+    if window is None or np.ptp(line.distances[slice(*window)]) < min_spread:
+        raise UnsuitableError("no stretch of it moves with a constant acceleration")
+    part = slice(*window)
+    return replace(line, times=line.times[part], distances=line.distances[part], indices=line.indices[part])
+
+
+def position_on_line(sampled: SampledState, origin: str) -> torch.Tensor:
+    """Return the position of an object on the line, pixels; q is the distance from the unknown called `origin`."""
+    heading = sampled.values["heading"]
+    direction = torch.stack([heading.cos(), heading.sin()], 1)
+    return sampled.values[origin] + sampled.state.q[:, :1] * direction
+
 
 _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s", "gravity": "m/s²"}
 _ALTERNATIVES = {
@@ -153,3 +238,56 @@ def _stopping_parameters(values: Values, known_values: KnownTensors) -> Paramete
         "speed": values["speed"] / known_values["scale"],
         "friction": acceleration / known_values["gravity"] if has_gravity else "needs gravity",
     }
+
+
+def spring_models(evidence: Evidence) -> list[MotionModel]:
+    """Return the model of a damped harmonic oscillation along a line."""
+    settings, dt = evidence.settings.line, evidence.dt
+    line = fit_line(evidence, settings.min_spring_samples, settings.max_spring_width)
+    period = dominant_period(line.times, line.distances)
+    if period is None or line.times[-1] - line.times[0] < period:
+        raise UnsuitableError("less than one oscillation is observed")
+    substeps = max(1, math.ceil(dt * settings.spring_steps_per_second * max(1.0, 0.3 / period)))
+    amplitude, frequency = float(np.ptp(line.distances)) / 2, 2 * math.pi / period
+    early = line.times - line.times[0] < max(period / 6, 3 * dt)
+    start = fit_polynomial(line.times[early] - line.times[0], line.distances[early, None], 1)[:, 0]
+    unknowns = [
+        Unknown("restoring", frequency**2, low=0.0, unit="1/s²"),
+        Unknown("rest_position", line.center.tolist(), scale=amplitude, unit="px"),
+        Unknown("heading", line.heading, scale=0.1, unit="rad"),
+        Unknown("displacement", float(start[0]), scale=amplitude, unit="px"),
+        Unknown("speed", float(start[1]), scale=amplitude * frequency, unit="px/s"),
+        Unknown("damping", 0.05, scale=0.05 * frequency, unit="1/s"),
+    ]
+
+    def setup(values: Values) -> Setup:
+        leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"]}
+        return Setup(State(values["displacement"][:, None], values["speed"][:, None]), leaves)
+
+    return [
+        MotionModel(
+            "spring", Particle("line", dt=dt, substeps=substeps), unknowns, setup,
+            lambda sampled: position_on_line(sampled, "rest_position"), _spring_parameters,
+            {"stiffness": "N/m", "period": "s", "damping": "1/s", "mass": "kg"},
+            line.first, line.end, horizon=max(1.5 * period, 10 * dt),
+            starts={"restoring": frequency**2 * torch.tensor([1.0, 0.98, 1.02], dtype=torch.float64)},
+            length_powers={"rest": 1, "radius": 1}, state_length_power=1,
+        )
+    ]  # fmt: skip
+
+
+def _spring_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
+    """Return the damped period and the damping, and the stiffness by the mass or the mass by the stiffness."""
+    restoring, damping = values["restoring"], values["damping"]
+    parameters: ParameterValues = {
+        "period": 2 * math.pi / (restoring - damping.square() / 4).clamp(min=1e-12).sqrt(),
+        "damping": damping,
+    }
+    if "mass" in known_values:
+        parameters["stiffness"] = restoring * known_values["mass"]
+    elif "stiffness" in known_values:
+        parameters["mass"] = known_values["stiffness"] / restoring
+    else:
+        parameters["stiffness"] = "only stiffness over mass is observable: needs mass"
+        parameters["mass"] = "only stiffness over mass is observable: needs stiffness"
+    return parameters
