@@ -16,23 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
+from physvision.envs import breakout_screen as screen
 from physvision.envs.atari import AtariEnv, Image
-from physvision.envs.breakout_screen import (
-    BALL_HEIGHT,
-    BALL_WIDTH,
-    BRICK_HEIGHT,
-    BRICK_TOP,
-    BRICK_WIDTH,
-    COLUMNS,
-    FIELD_BOTTOM,
-    FIELD_TOP,
-    LEFT,
-    RIGHT,
-    ROWS,
-    find_ball,
-    find_bricks,
-    find_paddle,
-)
 
 Bricks = Bool[np.ndarray, "rows columns"]
 Pair = tuple[float, float]
@@ -41,8 +26,9 @@ MAX_SCORE = 864.0  # two walls of bricks; there is no third
 KEY_HISTORY = 8  # frames for which a key moves the paddle
 MAX_PATH_FRAMES = 400  # of a predicted path above the bricks' lower edge
 MAX_EMPTY_FALLS = 6  # falls without a brick after which the paddle's very edges are used
-PADDLE_Y = FIELD_BOTTOM - BALL_HEIGHT  # upper edge of a ball on the paddle
-BRICK_BOTTOM = BRICK_TOP + ROWS * BRICK_HEIGHT
+FIELD_MIDDLE = (screen.LEFT + screen.RIGHT) / 2
+PADDLE_Y = screen.FIELD_BOTTOM - screen.BALL_HEIGHT  # upper edge of a ball on the paddle
+BRICK_BOTTOM = screen.BRICK_TOP + screen.ROWS * screen.BRICK_HEIGHT
 
 
 @dataclass
@@ -66,9 +52,9 @@ class PaddleModel:
             key = keys[0] if remaining else int(random.integers(-1, 2))
             remaining = (remaining or int(random.integers(1, 15))) - 1
             keys = [key, *keys[:-1]]
-            old = find_paddle(frame.image)
+            old = screen.find_paddle(frame.image)
             frame = env.step(KEYS[key])
-            new = find_paddle(frame.image)
+            new = screen.find_paddle(frame.image)
             if old is not None and new is not None and not _at_walls(old, new):
                 histories.append(keys)
                 displacements.append(new[0] - old[0])
@@ -92,7 +78,7 @@ class PaddleModel:
 
 
 def _at_walls(*paddles: tuple[int, int]) -> bool:
-    return any(left <= LEFT + 6 or left + width >= RIGHT - 6 for left, width in paddles)
+    return any(left <= screen.LEFT + 6 or left + width >= screen.RIGHT - 6 for left, width in paddles)
 
 
 class BallPath(NamedTuple):
@@ -121,24 +107,25 @@ class BallPath(NamedTuple):
 
 def _reflect_at_walls(x: float) -> float:
     """Return the position between the walls of a ball that would be at x without them."""
-    width = RIGHT - BALL_WIDTH - LEFT
-    phase = (x - LEFT) % (2 * width)
-    return LEFT + (2 * width - phase if phase > width else phase)
+    width = screen.RIGHT - screen.BALL_WIDTH - screen.LEFT
+    phase = (x - screen.LEFT) % (2 * width)
+    return screen.LEFT + (2 * width - phase if phase > width else phase)
 
 
 def predict_path(position: Pair, velocity: Pair, bricks: Bricks) -> BallPath | None:
     """Predict the ball's path with elastic bounces off walls, roof and bricks; None if it does not come down."""
     (x, y), (vx, vy), remaining, corners, bricks_hit = position, velocity, bricks.copy(), [position], 0
-    right = RIGHT - BALL_WIDTH
+    right = screen.RIGHT - screen.BALL_WIDTH
     while (vy < 0 or y < BRICK_BOTTOM) and len(corners) < MAX_PATH_FRAMES:
         x, y = x + vx, y + vy
-        if x < LEFT or x > right:
-            x, vx = (2 * LEFT - x if x < LEFT else 2 * right - x), -vx
-        front = y if vy < 0 else y + BALL_HEIGHT - 1
-        row, column = int((front - BRICK_TOP) // BRICK_HEIGHT), int((x + 1 - LEFT) // BRICK_WIDTH)
-        if 0 <= row < ROWS and 0 <= column < COLUMNS and remaining[row, column]:
+        if x < screen.LEFT or x > right:
+            x, vx = (2 * screen.LEFT - x if x < screen.LEFT else 2 * right - x), -vx
+        front = y if vy < 0 else y + screen.BALL_HEIGHT - 1
+        row = int((front - screen.BRICK_TOP) // screen.BRICK_HEIGHT)
+        column = int((x + 1 - screen.LEFT) // screen.BRICK_WIDTH)
+        if 0 <= row < screen.ROWS and 0 <= column < screen.COLUMNS and remaining[row, column]:
             remaining[row, column], vy, bricks_hit = False, -vy, bricks_hit + 1
-        elif y < FIELD_TOP and vy < 0:
+        elif y < screen.FIELD_TOP and vy < 0:
             vy = -vy
         corners.append((x, y))
     if vy <= 0:
@@ -250,7 +237,7 @@ class BreakoutAgent:
 
     def _direction(self, image: Image) -> int | None:
         """Return 1 for right, −1 for left, 0 for neither, None to ask for a ball."""
-        position, paddle = find_ball(image), find_paddle(image)
+        position, paddle = screen.find_ball(image), screen.find_paddle(image)
         if position is None:
             self.frames_without_ball, self.prediction = self.frames_without_ball + 1, None
             if self.frames_without_ball > 8:
@@ -263,7 +250,7 @@ class BreakoutAgent:
             return 0
         if paddle[1] in (8, 16):
             self.paddle_width = paddle[1]
-        bricks, velocity = find_bricks(image), self.ball.velocity
+        bricks, velocity = screen.find_bricks(image), self.ball.velocity
         self.prediction = None
         if velocity is not None and velocity[1] != 0:
             self.prediction = predict_path(position, velocity, bricks)
@@ -271,7 +258,7 @@ class BreakoutAgent:
         self._record_bounce(position, velocity, middle)
         falling = velocity is not None and velocity[1] > 0
         self._plan_contact(position, falling, bricks)
-        target = (LEFT + RIGHT) / 2 if self.prediction is None else self.prediction.landing_x + BALL_WIDTH / 2
+        target = FIELD_MIDDLE if self.prediction is None else self.prediction.landing_x + screen.BALL_WIDTH / 2
         distance = target + self.contact_fraction * self._reach - middle
         # After two falls in vain one is left to chance, which ends loops.
         if self.bounces is not None and falling and self.prediction is not None and self._empty_falls % 3 < 2:
@@ -283,7 +270,7 @@ class BreakoutAgent:
         if falling and not self.was_falling:
             limit = 1.0 if self._empty_falls > MAX_EMPTY_FALLS else 0.8
             self.contact_fraction = float(self.random.uniform(-limit, limit))
-        low = falling and position[1] > BRICK_BOTTOM + BRICK_HEIGHT  # where the ball is not taken for a brick
+        low = falling and position[1] > BRICK_BOTTOM + screen.BRICK_HEIGHT  # where the ball is not taken for a brick
         if low and not self.was_low:
             left = int(bricks.sum())
             self._empty_falls = self._empty_falls + 1 if left == self._bricks_left else 0
@@ -301,7 +288,7 @@ class BreakoutAgent:
             return
         if velocity[1] > 0:
             near = position[1] > PADDLE_Y - 2 * velocity[1]
-            self._contact = (position[0] + BALL_WIDTH / 2 - middle, velocity[1]) if near else None
+            self._contact = (position[0] + screen.BALL_WIDTH / 2 - middle, velocity[1]) if near else None
         elif self._contact is not None and len(self.ball.positions) > 4:
             self.bounces.add(*self._contact, velocity)
             self._contact = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -95,25 +95,22 @@ class SwingUpTask:
         """Return a model with unknown masses and lengths, in kg and m, all of them `initial_value` at first."""
         rods = self.engine.nv - int(self.has_cart)
         unknowns = [Unknown(name, [initial_value] * rods, low=0.0) for name in ("mass", "length")]
-        if not self.has_cart:
-            return AdaptiveModel(
-                self.engine,
-                Unknowns(unknowns),
-                lambda values: articulated.chain_properties(values["length"], values["mass"]),
-                self.features,
-            )
-        return AdaptiveModel(
-            self.engine,
-            Unknowns([*unknowns, Unknown("cart", initial_value, low=0.0)]),
-            lambda values: articulated.cartpole_properties(values["cart"], values["length"], values["mass"]),
-            self.features,
-        )
+        if self.has_cart:
+            unknowns.append(Unknown("cart", initial_value, low=0.0))
+        return AdaptiveModel(self.engine, Unknowns(unknowns), _properties, self.features)
 
     def upright_cosine(self, state: State) -> Float[Tensor, " batch"]:
         """Return the smallest cosine of a rod's angle from upright."""
         # The target of a cosine is 1 or −1, that of all other features 0.
         target = torch.tensor(self.target, dtype=torch.float64)
         return (self.features(state) * target)[:, target != 0].amin(1)
+
+
+def _properties(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the leaves of an engine's properties for masses and lengths of rods and, if there is one, of a cart."""
+    if "cart" in values:
+        return articulated.cartpole_properties(values["cart"], values["length"], values["mass"])
+    return articulated.chain_properties(values["length"], values["mass"])
 
 
 def lowered_floor(cartpole: Articulation) -> dict[str, Tensor]:

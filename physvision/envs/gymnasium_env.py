@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from physvision.core import InputError
 from physvision.envs.catalog import ENVIRONMENTS
 from physvision.envs.environment import Environment, require_package
-from physvision.envs.vector_env import VectorEnv
+from physvision.envs.vector_env import Transitions, VectorEnv
 
 require_package("gymnasium", "environments")
 
@@ -35,37 +35,54 @@ def _to_float32(obs: torch.Tensor) -> NDArray[np.float32]:
     return obs.clamp(-limit, limit).numpy().astype(np.float32)
 
 
-class _NumpyVectorEnv:
-    """Simulated worlds of an environment with a NumPy interface, shared by both adapters."""
+class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
+    """Many worlds of an environment with Gymnasium's vector interface, simulated in one launch.
 
-    def __init__(self, env: Environment, num_envs: int) -> None:
-        self.env, self.num_envs = env, num_envs
+    Spaces are those of `GymnasiumEnv`, batched. A finished world is reset in the next step (`NEXT_STEP`).
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012  declared as in gymnasium
+
+    def __init__(self, env: Environment | str, num_envs: int = 1) -> None:
+        self.env, self.num_envs = ENVIRONMENTS[env]() if isinstance(env, str) else env, num_envs
+        self.single_observation_space, self.single_action_space = _spaces(self.env)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
         self.worlds: VectorEnv | None = None
+        self._finished = np.zeros(num_envs, bool)
 
-    def reset(self, random: np.random.Generator) -> NDArray[np.float32]:
-        """Reset all worlds and return their observations."""
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start a new episode in every world."""
+        super().reset(seed=seed)
+        return self.restart(self.np_random), {}
+
+    def restart(self, random: np.random.Generator) -> NDArray[np.float32]:
+        """Reset all worlds with a seed that is drawn from a random generator, and return their observations."""
         self.worlds = VectorEnv(self.env, self.num_envs, torch.Generator().manual_seed(int(random.integers(2**31))))
+        self._finished[:] = False
         return _to_float32(self.worlds.observations())
 
-    def reset_worlds(self, mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Reset the worlds where the mask is true and return the observations of all."""
-        assert self.worlds is not None
-        self.worlds.reset(torch.as_tensor(mask))
-        return _to_float32(self.worlds.observations())
-
-    def step(self, actions: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray, NDArray, NDArray, NDArray]:
-        """Step all worlds and return observations, rewards, and the flags terminated, truncated and failed."""
+    def simulate(self, actions: Any) -> tuple[VectorEnv, Transitions]:
+        """Step all worlds without any reset, and return them with their transitions."""
         if self.worlds is None:
             raise InputError("step: call reset() before the first step")
-        limit = np.asarray(self.env.action_limit)
+        actions, limit = np.asarray(actions, float), np.asarray(self.env.action_limit)
         if actions.shape != (self.num_envs, len(limit)) or not np.isfinite(actions).all():
             raise InputError(f"action: expected finite numbers of shape {(self.num_envs, len(limit))}, got {actions}")
-        transitions = self.worlds.step(torch.as_tensor(actions * limit, dtype=self.worlds.state.q.dtype))
-        results = (
-            value.numpy()
-            for value in (transitions.reward, transitions.terminated, transitions.truncated, transitions.failed)
+        return self.worlds, self.worlds.step(torch.as_tensor(actions * limit, dtype=self.worlds.state.q.dtype))
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Simulate one environment step in every world; worlds that finished in the previous step are reset instead."""
+        reset_mask = self._finished
+        worlds, transitions = self.simulate(actions)
+        worlds.reset(torch.as_tensor(reset_mask))
+        obs = worlds.observations() if reset_mask.any() else transitions.next_obs
+        reward = np.where(reset_mask, 0, transitions.reward.numpy())
+        terminated, truncated, failed = (
+            value.numpy() & ~reset_mask for value in (transitions.terminated, transitions.truncated, transitions.failed)
         )
-        return _to_float32(transitions.next_obs), *results  # pyright: ignore[reportReturnType]
+        self._finished = terminated | truncated
+        return _to_float32(obs), reward, terminated, truncated, {"failed": failed}
 
 
 class GymnasiumEnv(gymnasium.Env):
@@ -78,55 +95,21 @@ class GymnasiumEnv(gymnasium.Env):
     metadata = {"render_modes": []}  # noqa: RUF012  declared as in gymnasium
 
     def __init__(self, env: Environment | str) -> None:
-        environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
-        self.observation_space, self.action_space = _spaces(environment)
-        self._vector_env = _NumpyVectorEnv(environment, 1)
+        self._vector_env = GymnasiumVectorEnv(env)
+        self.observation_space = self._vector_env.single_observation_space
+        self.action_space = self._vector_env.single_action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode."""
         super().reset(seed=seed)
-        return self._vector_env.reset(self.np_random)[0], {}
+        return self._vector_env.restart(self.np_random)[0], {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Simulate one environment step."""
-        obs, reward, terminated, truncated, failed = self._vector_env.step(np.asarray(action, float)[None])
-        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), {"failed": bool(failed[0])}
-
-
-class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
-    """Many worlds of an environment with Gymnasium's vector interface, simulated in one launch.
-
-    Spaces are those of `GymnasiumEnv`, batched. A finished world is reset in the next step (`NEXT_STEP`).
-    """
-
-    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012  declared as in gymnasium
-
-    def __init__(self, env: Environment | str, num_envs: int = 1) -> None:
-        environment = ENVIRONMENTS[env]() if isinstance(env, str) else env
-        self.num_envs = num_envs
-        self.single_observation_space, self.single_action_space = _spaces(environment)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._vector_env = _NumpyVectorEnv(environment, num_envs)
-        self._finished = np.zeros(num_envs, bool)
-
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start a new episode in every world."""
-        super().reset(seed=seed)
-        self._finished[:] = False
-        return self._vector_env.reset(self.np_random), {}
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Simulate one environment step in every world; worlds that finished in the previous step are reset instead."""
-        reset_mask = self._finished.copy()
-        obs, *results = self._vector_env.step(np.asarray(actions, float))
-        if reset_mask.any():
-            obs = self._vector_env.reset_worlds(reset_mask)
-            results = [np.where(reset_mask, 0, value) for value in results]
-        reward, terminated, truncated, failed = results
-        terminated, truncated = terminated.astype(bool), truncated.astype(bool)
-        self._finished = terminated | truncated
-        return obs, reward, terminated, truncated, {"failed": failed.astype(bool)}
+        _, transitions = self._vector_env.simulate(np.asarray(action, float)[None])
+        terminated, truncated, failed = map(bool, (transitions.terminated, transitions.truncated, transitions.failed))
+        obs, reward = _to_float32(transitions.next_obs)[0], float(transitions.reward)
+        return obs, reward, terminated, truncated, {"failed": failed}
 
 
 def register() -> None:

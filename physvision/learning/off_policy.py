@@ -54,16 +54,10 @@ class OffPolicyAgent(Learner):
         """
         super().__init__(env, settings.num_envs, seed)
         self.settings, self.action_limit = settings, torch.tensor(env.action_limit)
-        obs_size, engine = self.worlds.observations().shape[1], env.engine
-        self.sac = Sac(obs_size, len(env.action_limit), settings.sac, self.generator)
+        obs_size, action_size, engine = self.worlds.observations().shape[1], len(env.action_limit), env.engine
+        self.sac = Sac(obs_size, action_size, settings.sac, self.generator)
         self.actor = self.sac.actor
-        self._field_sizes = {
-            "obs": obs_size,
-            "action": len(env.action_limit),
-            "reward": 0,
-            "next_obs": obs_size,
-            "terminated": 0,
-        }
+        self._field_sizes = {"obs": obs_size, "action": action_size, "reward": 0, "next_obs": obs_size, "terminated": 0}
         field_sizes = self._field_sizes | {"q": engine.nq, "v": engine.nv, "elapsed_steps": 0}
         dtypes = {"q": torch.float64, "v": torch.float64, "elapsed_steps": torch.int64}
         self.replay_buffer = ReplayBuffer(settings.buffer_size, field_sizes, dtypes)
@@ -84,16 +78,9 @@ class OffPolicyAgent(Learner):
                 action, _ = self.actor.sample(self.worlds.observations().float(), self.generator)
         elapsed = self.worlds.elapsed_steps
         transitions = self.worlds.step(action * self.action_limit)
-        rows = {
-            "obs": transitions.obs,
-            "action": action,
-            "reward": transitions.reward,
-            "next_obs": transitions.next_obs,
-            "terminated": transitions.terminated | (transitions.truncated & self.env.time_aware),
-            "q": transitions.state.q,
-            "v": transitions.state.v,
-            "elapsed_steps": elapsed,
-        }
+        state, terminated = transitions.state, transitions.terminated | (transitions.truncated & self.env.time_aware)
+        rows = {"action": action, "terminated": terminated, "q": state.q, "v": state.v, "elapsed_steps": elapsed}
+        rows |= {"obs": transitions.obs, "reward": transitions.reward, "next_obs": transitions.next_obs}
         self.replay_buffer.add({name: value[~transitions.failed] for name, value in rows.items()})
         self.worlds.reset(transitions.terminated | transitions.truncated)
         self.env_steps += self.worlds.num_envs

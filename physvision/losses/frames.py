@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from kornia.metrics import ssim as ssim_map
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from physvision.core import ShapeError
@@ -84,18 +84,6 @@ def _pyramid(difference: Tensor, scales: int | None, finest: int) -> Float[Tenso
         if scale >= first:
             total = total + 4**scale * difference.square().mean((-3, -2, -1))
     return total / (count - first)
-
-
-class MultiScaleLoss(nn.Module):
-    """Module form of the `multi_scale` loss."""
-
-    def __init__(self, scales: int | None = None) -> None:
-        super().__init__()
-        self.scales = scales
-
-    def forward(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Compute `multi_scale` of two frames."""
-        return multi_scale(predicted, target, self.scales)
 
 
 def foreground_weights(

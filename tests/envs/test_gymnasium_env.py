@@ -40,7 +40,7 @@ def test_worlds_of_a_vector_are_those_of_one_environment():
     single = GymnasiumEnv("CartPole")
     single.reset(seed=0)
     actions = np.array([[0.5], [-1.0], [0.2]], np.float32)
-    start = many.unwrapped._vector_env.worlds.state
+    start = many.unwrapped.worlds.state
     after, reward, *_ = many.step(actions)
     for k in range(3):
         single._vector_env.worlds.state = State(start.q[k : k + 1], start.v[k : k + 1])
@@ -58,7 +58,7 @@ def short(max_episode_steps):
 def test_a_world_that_ended_starts_anew_with_the_step_after():
     worlds = GymnasiumVectorEnv(short(3), 2)
     worlds.reset(seed=1)
-    worlds._vector_env.worlds.state.q[0, 0] = 0.6
+    worlds.worlds.state.q[0, 0] = 0.6
     still = np.zeros((2, 1))
     _, _, terminated, truncated, _ = worlds.step(still)
     assert terminated.tolist() == [True, False]
