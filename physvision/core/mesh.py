@@ -99,11 +99,9 @@ class Mesh:
     @cached_property
     def volumes(self) -> npt.NDArray[np.float64]:
         """Volumes of the elements, m³; areas of triangles, m²."""
-        return (
-            self._areas(self.elements)
-            if self.cloth
-            else np.linalg.det(self._edges(self.elements)) / factorial(self.axes)
-        )
+        if self.cloth:
+            return self._areas(self.elements)
+        return np.linalg.det(self._edges(self.elements)) / factorial(self.axes)
 
     def _areas(self, simplices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Compute unsigned measures of simplices with any number of vertices."""
@@ -163,12 +161,8 @@ def cloth(
         divisions: Number of squares along x and y.
         corner: Corner with the smallest coordinates, m.
     """
-    flat, ny = _grid(size, divisions, corner[:2]), divisions[1] + 1
-    elements = []
-    for i, j in product(range(divisions[0]), range(divisions[1])):
-        a, b, c, d = i * ny + j, (i + 1) * ny + j, (i + 1) * ny + j + 1, i * ny + j + 1
-        elements += [(a, b, c), (a, c, d)]
-    return Mesh(np.pad(flat, ((0, 0), (0, 1)), constant_values=corner[2]), np.array(elements))
+    nodes, elements = _right_triangles(size, divisions, corner[:2], alternate=False)
+    return Mesh(np.pad(nodes, ((0, 0), (0, 1)), constant_values=corner[2]), elements)
 
 
 def rectangle(size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float] = (0.0, 0.0)) -> Mesh:
@@ -179,13 +173,19 @@ def rectangle(size: tuple[float, float], divisions: tuple[int, int], corner: tup
         divisions: Number of squares along x and y.
         corner: Lower left corner, m.
     """
-    grid = _grid(size, divisions, corner)
-    ny = divisions[1] + 1
-    elements = []
+    return Mesh(*_right_triangles(size, divisions, corner, alternate=True))
+
+
+def _right_triangles(
+    size: tuple[float, float], divisions: tuple[int, int], corner: tuple[float, float], alternate: bool
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return the nodes and triangles of a grid of squares with parallel or alternating diagonals."""
+    nodes, ny, elements = _grid(size, divisions, corner), divisions[1] + 1, []
     for i, j in product(range(divisions[0]), range(divisions[1])):
         a, b, c, d = i * ny + j, (i + 1) * ny + j, (i + 1) * ny + j + 1, i * ny + j + 1
-        elements += [(a, b, c), (a, c, d)] if (i + j) % 2 else [(a, b, d), (b, c, d)]
-    return Mesh(grid, np.array(elements))
+        is_flipped = alternate and (i + j) % 2 == 0
+        elements += [(a, b, d), (b, c, d)] if is_flipped else [(a, b, c), (a, c, d)]
+    return nodes, np.array(elements)
 
 
 def box(
@@ -261,15 +261,11 @@ def read(path: str | Path) -> Mesh:
             nodes, elements = mesh.points[used].astype(np.float64), elements.reshape(-1, axes + 1)
             if axes == 2 and nodes.shape[1] == 3 and np.ptp(nodes[:, 2]) > 0:
                 return Mesh(nodes, elements)
-            return Mesh(nodes[:, :axes], _reoriented(nodes[:, :axes], elements))
+            inverted = np.linalg.det(nodes[elements[:, 1:], :axes] - nodes[elements[:, :1], :axes]) < 0
+            elements[inverted, :2] = elements[inverted, 1::-1]
+            return Mesh(nodes[:, :axes], elements)
     kinds = ", ".join(sorted({block.type for block in mesh.cells})) or "none"
     raise ModelError(f"path: expected triangles or tetrahedra in {path}, found {kinds}")
-
-
-def _reoriented(nodes: npt.NDArray[np.float64], elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    inverted = np.linalg.det(nodes[elements[:, 1:]] - nodes[elements[:, :1]]) < 0
-    elements[inverted, :2] = elements[inverted, 1::-1]
-    return elements
 
 
 def _grid(size: Sequence[float], divisions: Sequence[int], corner: Sequence[float]) -> npt.NDArray[np.float64]:

@@ -47,27 +47,25 @@ class Rectangle(Shape):
 
 
 @dataclass(frozen=True)
-class Disc(Shape):
+class _Round(Shape):
+    radius: float
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """Radius, followed by two zeros."""
+        return (self.radius, 0.0, 0.0)
+
+
+class Disc(_Round):
     """Flat disc x² + y² ≤ radius² in the plane z = 0."""
 
-    radius: float
 
-    @property
-    def sizes(self) -> tuple[float, float, float]:
-        """Radius, followed by two zeros."""
-        return (self.radius, 0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class Sphere(Shape):
+class Sphere(_Round):
     """Sphere of a radius about the origin."""
 
-    radius: float
 
-    @property
-    def sizes(self) -> tuple[float, float, float]:
-        """Radius, followed by two zeros."""
-        return (self.radius, 0.0, 0.0)
+class Circle(_Round):
+    """Filled circle of a 2-D world, in the plane z = 0."""
 
 
 @dataclass(frozen=True)
@@ -95,41 +93,22 @@ class Ellipsoid(Shape):
 
 
 @dataclass(frozen=True)
-class Capsule(Shape):
+class _Elongated(Shape):
+    radius: float
+    length: float
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        """Radius, zero, and length."""
+        return (self.radius, 0.0, self.length)
+
+
+class Capsule(_Elongated):
     """Cylinder along z of a length, centered at the origin, with a hemisphere on either end."""
 
-    radius: float
-    length: float
 
-    @property
-    def sizes(self) -> tuple[float, float, float]:
-        """Radius, zero, and length."""
-        return (self.radius, 0.0, self.length)
-
-
-@dataclass(frozen=True)
-class Cylinder(Shape):
+class Cylinder(_Elongated):
     """Closed cylinder along z of a length, centered at the origin."""
-
-    radius: float
-    length: float
-
-    @property
-    def sizes(self) -> tuple[float, float, float]:
-        """Radius, zero, and length."""
-        return (self.radius, 0.0, self.length)
-
-
-@dataclass(frozen=True)
-class Circle(Shape):
-    """Filled circle of a 2-D world, in the plane z = 0."""
-
-    radius: float
-
-    @property
-    def sizes(self) -> tuple[float, float, float]:
-        """Radius, followed by two zeros."""
-        return (self.radius, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from physvision.core import InputError, ShapeError, State, Trajectory
-from physvision.estimation.residual import Difference, Linearization, Residual, weighted_residuals
+from physvision.estimation.residual import Difference, Linearization, Residual
 from physvision.estimation.sensitivity import state_sensitivities
 from physvision.estimation.settings import DEFAULT_SETTINGS
 from physvision.estimation.unknowns import Unknowns, Values
@@ -105,7 +105,7 @@ class MotionResidual(Residual):
         """Simulate the motion at z, up to the last sample if `steps` is not given."""
         setup = self.setup(self.unknowns.values(z))
         steps = self.steps if steps is None else steps
-        return self.engine.rollout(setup.state, steps, _padded_controls(setup, steps), setup.properties or None)
+        return self.engine.rollout(setup.state, steps, _hold_last(setup.controls, steps), setup.properties or None)
 
     def predictions(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
         """Return the predicted observations of the motion at z."""
@@ -113,21 +113,16 @@ class MotionResidual(Residual):
         motion = self.rollout(z, max(self.steps, int(first.max()) + 1))
         return self._observations(z.repeat_interleave(len(self.times), 0), first, _bracketing_states(motion, first))
 
-    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """Return the weighted residuals at z."""
-        return self._weighted(self.predictions(z))
-
     def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linearization:
         """Return residuals and Jacobian, by the engine's own gradients; see `sensitivity`."""
         z = z.detach()
         setup, initial, property_jacobians, control_jacobian = self._setup_jacobians(z)
         first = self._sample_steps(z)
         steps = max(self.steps, int(first.max()) + 1)
-        controls = _padded_controls(setup, steps)
+        controls = _hold_last(setup.controls, steps)
         with torch.no_grad():
             motion = self.engine.rollout(setup.state, steps, controls, setup.properties or None)
-        if control_jacobian is not None:
-            control_jacobian = _hold_last(control_jacobian, steps)
+        control_jacobian = _hold_last(control_jacobian, steps)
         sensitivities = state_sensitivities(
             self.engine, motion, setup.properties, controls, initial, property_jacobians, control_jacobian
         )  # (batch, times, tangent, unknowns)
@@ -205,10 +200,6 @@ class MotionResidual(Residual):
             parts.append(numbers.chunk(len(first), 1)[part])
         return torch.cat(parts, 1).unflatten(0, (-1, samples))
 
-    def _weighted(self, predicted: Tensor) -> Tensor:
-        weight = torch.as_tensor(self.weight, dtype=self.observed.dtype, device=self.observed.device)
-        return weighted_residuals(predicted, self.observed, weight, self.difference)
-
 
 def _forward_derivatives(outputs: Sequence[Tensor], inputs: Tensor, directions: Tensor) -> list[Tensor]:
     """Return derivatives J d of outputs along directions of the inputs, one direction a world.
@@ -224,13 +215,9 @@ def _forward_derivatives(outputs: Sequence[Tensor], inputs: Tensor, directions: 
     return [next(derivatives) if output.requires_grad else torch.zeros_like(output) for output in outputs]
 
 
-def _padded_controls(setup: Setup, steps: int) -> Tensor | None:
-    return None if setup.controls is None else _hold_last(setup.controls, steps)
-
-
-def _hold_last(rows: Tensor, steps: int) -> Tensor:
-    """Return the rows of so many steps, (batch, steps, …), repeating the last one."""
-    return rows[:, torch.arange(steps, device=rows.device).clamp(max=rows.shape[1] - 1)]
+def _hold_last(rows: Tensor | None, steps: int) -> Tensor | None:
+    """Return the rows of so many steps, (batch, steps, …), repeating the last one; None if there are no rows."""
+    return None if rows is None else rows[:, torch.arange(steps, device=rows.device).clamp(max=rows.shape[1] - 1)]
 
 
 def _bracketing_states(motion: Trajectory, first: Int[Tensor, "parts batch samples"]) -> list[State]:

@@ -27,26 +27,27 @@ class Residual(ABC):
     unknowns: Unknowns
     observed: Tensor
     weight: Tensor | float
+    difference: Difference | None = None
 
     @abstractmethod
     def predictions(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
         """Return the predicted observations at z."""
 
     @abstractmethod
-    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """Return the weighted residuals; zero where the observation is NaN."""
-
-    @abstractmethod
     def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linearization:
         """Return the residuals and their Jacobian, (batch, samples, numbers, unknowns)."""
 
+    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
+        """Return the weighted residuals at z; zero where the observation is NaN."""
+        return self._weighted(self.predictions(z))
 
-def weighted_residuals(predicted: Tensor, observed: Tensor, weight: Tensor, difference: Difference | None) -> Tensor:
-    """Return weighted differences; zero where `observed` is NaN."""
-    valid = torch.isfinite(observed)
-    error = predicted - torch.where(valid, observed, 0.0)
-    error = error if difference is None else difference(error)
-    return torch.where(valid, weight * error, 0.0)
+    def _weighted(self, predicted: Tensor) -> Tensor:
+        """Return the weighted differences from the observations; zero where these are NaN."""
+        valid = torch.isfinite(self.observed)
+        error = predicted - torch.where(valid, self.observed, 0.0)
+        error = error if self.difference is None else self.difference(error)
+        weight = torch.as_tensor(self.weight, dtype=self.observed.dtype, device=self.observed.device)
+        return torch.where(valid, weight * error, 0.0)
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,6 @@ class PointResidual(Residual):
         """Return the predicted observations at z."""
         return self._predict_worlds(z.repeat_interleave(self.observed.shape[-2], 0))
 
-    def residual(self, z: Float[Tensor, "batch unknowns"]) -> Float[Tensor, "batch samples numbers"]:
-        """Return the weighted residuals at z."""
-        return self._weighted(self.predictions(z))
-
     def linearize(self, z: Float[Tensor, "batch unknowns"]) -> Linearization:
         """Return residuals and Jacobian: each sample in its own world, one backward pass for each observed number."""
         samples = self.observed.shape[-2]
@@ -89,7 +86,3 @@ class PointResidual(Residual):
         samples = self.observed.shape[-2]
         index = torch.arange(samples, device=worlds.device).repeat(len(worlds) // samples)
         return self.predict(self.unknowns.values(worlds), index).unflatten(0, (-1, samples))
-
-    def _weighted(self, predicted: Tensor) -> Tensor:
-        weight = torch.as_tensor(self.weight, dtype=self.observed.dtype)
-        return weighted_residuals(predicted, self.observed, weight, None)

@@ -15,7 +15,7 @@ from physvision.identification.custom_scene import CustomScene
 from physvision.identification.kinds import KINDS, KNOWN_NAMES
 from physvision.identification.model import KnownValue
 from physvision.identification.output import save_results
-from physvision.identification.pipeline import Source, identify
+from physvision.identification.pipeline import Motion, Source, identify
 from physvision.identification.result import Identification
 from physvision.perception import read_tracks
 from physvision.video import Conversion, read
@@ -88,9 +88,7 @@ def run_command(arguments: Sequence[str]) -> int:
     }
     motion = _parse_motion(options)
     if options.batch is not None:
-        folder = Path(options.batch)
-        return _run_batch(folder, Path(options.out or Path("out") / folder.name), motion, known_values, selection,
-                          options.unit)  # fmt: skip
+        return _run_batch(options, motion, known_values, selection)
     if options.video is None:
         raise InputError("video: expected a video, or a folder of them with --batch")
     source = _open_source(options.video, options.unit, options.fps)
@@ -131,14 +129,11 @@ def _open_source(path: str, unit: str, fps: float | None) -> Source:
 
 
 def _run_batch(
-    folder: Path,
-    out: Path,
-    motion: str | CustomScene | None,
-    known_values: Mapping[str, KnownValue],
-    selection: Mapping[str, Any],
-    unit: str,
+    options: argparse.Namespace, motion: Motion, known_values: Mapping[str, KnownValue], selection: Mapping[str, Any]
 ) -> int:
     """Identify every clip of a folder, and write one table of all parameters; return 1 if every clip failed, else 0."""
+    folder = Path(options.batch)
+    out = Path(options.out or Path("out") / folder.name)
     if not folder.is_dir():
         raise FileError(f"batch: expected a folder of clips, got {folder}")
     clips = sorted(path for path in folder.iterdir() if path.suffix.lower() in _CLIP_SUFFIXES)
@@ -147,7 +142,7 @@ def _run_batch(
     rows, failures = [], 0
     for path in clips:
         try:
-            source = _open_source(str(path), unit, selection["fps"])
+            source = _open_source(str(path), options.unit, options.fps)
             result = identify(source, motion, known_values, **selection)
         except PhysvisionError as error:
             print(f"{path.name}: {error}", file=sys.stderr)
@@ -169,7 +164,7 @@ def _run_batch(
     return int(failures == len(clips))
 
 
-def _parse_motion(options: argparse.Namespace) -> str | CustomScene | None:
+def _parse_motion(options: argparse.Namespace) -> Motion:
     """Return the kind of motion, or a custom scene; None for all kinds."""
     motion = options.motion
     if motion is not None and motion.lower().endswith(_SCENE_SUFFIXES):

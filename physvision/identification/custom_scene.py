@@ -82,7 +82,7 @@ class CustomScene:
         engine = self.load_engine(dt, self._max_substeps(dt, settings))
         # Random starts are simulated without substeps; an engine whose dt is a fraction of a frame has a fixed step.
         substepped = self._max_substeps(engine.dt, settings) > 1 and engine.dt == dt
-        coarse = self.load_engine(dt, 1) if substepped else engine
+        unsubstepped_engine = self.load_engine(dt, 1) if substepped else engine
         bodies = list(self.follow or moving_body_names(engine))
         names = tuple(track.name for track in evidence.tracks)
         assignments = [names] if set(names) <= set(bodies) else list(permutations(bodies, len(names)))
@@ -91,14 +91,14 @@ class CustomScene:
                 f"{self.name}: {len(names)} objects move in the clip and {len(bodies)} in the scene; name the tracked "
                 f"ones with follow, from {', '.join(bodies)}"
             )
-        models = [_model(self, evidence, engine, coarse, assignment) for assignment in assignments]
+        models = [_model(self, evidence, engine, unsubstepped_engine, assignment) for assignment in assignments]
         models.sort(key=lambda pair: pair[1])
         return [model for model, _ in models[: settings.fitted_assignments]]
 
     def reduce_substeps(
         self,
         engine: MechanicalEngine,
-        coarse: MechanicalEngine,
+        unsubstepped_engine: MechanicalEngine,
         observe: Callable[[MechanicalEngine], Tensor],
         settings: CustomSceneSettings,
     ) -> MechanicalEngine:
@@ -106,7 +106,7 @@ class CustomScene:
 
         Args:
             engine: Engine with all substeps.
-            coarse: Engine with one substep.
+            unsubstepped_engine: Engine with one substep.
             observe: Function from an engine to the observed points of its motions, pixels.
             settings: Settings with the steps per second and the accepted error.
         """
@@ -115,7 +115,8 @@ class CustomScene:
             return engine
         exact = observe(engine)
         for substeps in range(1, max_substeps // 2 + 1):
-            candidate = coarse if substeps == 1 and coarse is not engine else self.load_engine(engine.dt, substeps)
+            is_loaded = substeps == 1 and unsubstepped_engine is not engine
+            candidate = unsubstepped_engine if is_loaded else self.load_engine(engine.dt, substeps)
             if bool(((observe(candidate) - exact).abs() < settings.max_substep_error).all()):
                 return candidate
         return engine
@@ -126,29 +127,34 @@ class CustomScene:
 
 
 def _model(
-    scene: CustomScene, evidence: Evidence, engine: MechanicalEngine, coarse: MechanicalEngine, names: Sequence[str]
+    scene: CustomScene,
+    evidence: Evidence,
+    engine: MechanicalEngine,
+    unsubstepped_engine: MechanicalEngine,
+    names: Sequence[str],
 ) -> tuple[MotionModel, float]:
     """Return the model that assigns the tracks to the named points, and the error of its best start, pixels."""
     settings = evidence.settings.custom
     indices, _, _ = evidence.samples(settings.min_samples)
     first, end = int(indices[0]), int(indices[-1]) + 1
-    points = TrackedPoints(coarse, names, settings)
+    points = TrackedPoints(unsubstepped_engine, names, settings)
     plane = points.plane(scene.plane)
-    from_above = float((plane @ points.gravity).norm()) < 1e-9  # then nothing determines the camera's roll
-    unknowns, reported, leaves = _property_unknowns(scene, engine, evidence.known_values)
-    search = StartSearch(evidence, points, plane, unknowns, leaves, from_above)
+    is_top_view = float((plane @ points.gravity).norm()) < 1e-9  # then nothing determines the camera's roll
+    unknowns, reported, property_values = _property_unknowns(scene, engine, evidence.known_values)
+    search = StartSearch(evidence, points, plane, unknowns, property_values, is_top_view)
     times, observed = evidence.times[first:end], evidence.observed[first:end]
     horizon = informative_duration(times.numpy(), observed.numpy())
-    free, moving = search.observable_coordinates(horizon)
-    starts, error = search.best_starts(first, end, horizon, free)
-    starts |= {"displacement": starts["displacement"][:, free], "velocities": starts["velocities"][:, moving]}
-    position_basis, rate_basis = (torch.eye(engine.nv, dtype=torch.float64)[mask] for mask in (free, moving))
+    masks = search.observable_coordinates(horizon)  # of the positions, and of the velocities
+    starts, error = search.best_starts(first, end, horizon, masks[0])
+    for name, mask in zip(("displacement", "velocities"), masks, strict=True):
+        starts[name] = starts[name][:, mask]
+    position_basis, velocity_basis = (torch.eye(engine.nv, dtype=torch.float64)[mask] for mask in masks)
     unknowns = [
         *unknowns,
-        *_camera_unknowns(evidence, float(starts["scale"][0]), from_above),
+        *_camera_unknowns(evidence, float(starts["scale"][0]), is_top_view),
         # The prior keeps unobservable coordinates near the scene's own.
         Unknown("displacement", [0.0] * len(position_basis), scale=0.3, std=10.0, unit="m or rad"),
-        Unknown("velocities", [0.0] * len(rate_basis), scale=1.0, std=100.0, unit="m/s or rad/s"),
+        Unknown("velocities", [0.0] * len(velocity_basis), scale=1.0, std=100.0, unit="m/s or rad/s"),
     ]
     reference = engine.initial_state(1, torch.float64)
 
@@ -156,7 +162,7 @@ def _model(
         q = engine.integrate(
             reference.q.expand(len(values["displacement"]), -1), values["displacement"] @ position_basis
         )
-        return Setup(State(q, values["velocities"] @ rate_basis), leaves(values))
+        return Setup(State(q, values["velocities"] @ velocity_basis), property_values(values))
 
     def observe(sampled: SampledState) -> Tensor:
         return _project(points.positions(sampled.state, sampled.properties) @ plane.T, sampled.values).flatten(1)
@@ -165,18 +171,18 @@ def _model(
         parameters: ParameterValues = {unknown.name: values[unknown.name] for unknown in reported}
         return parameters if "scale" in known_values else {**parameters, "scale": values["scale"]}
 
-    space = Unknowns(unknowns)
+    transformation = Unknowns(unknowns)
     guesses = {unknown.name: starts.get(unknown.name, unknown.start) for unknown in unknowns}
-    initial = space.values(space.unconstrain(guesses))
+    initial = transformation.values(transformation.unconstrain(guesses))
     steps = math.ceil(float(times[-1] - times[0]) / engine.dt)
 
     def observed_points(candidate: MechanicalEngine) -> Tensor:
         return float(initial["scale"].max()) * _simulate_points(candidate, points, setup(initial), steps)
 
     return MotionModel(
-        scene.name, scene.reduce_substeps(engine, coarse, observed_points, settings), unknowns, setup, observe,
-        parameters, {**{unknown.name: unknown.unit for unknown in reported}, "scale": "px/m"}, first, end, starts,
-        horizon=horizon, length_powers=None, scale=lambda values, known_values: values["scale"],
+        scene.name, scene.reduce_substeps(engine, unsubstepped_engine, observed_points, settings), unknowns, setup,
+        observe, parameters, {**{unknown.name: unknown.unit for unknown in reported}, "scale": "px/m"}, first, end,
+        starts, horizon=horizon, length_powers=None, scale=lambda values, known_values: values["scale"],
         bounds={**{unknown.name: (unknown.low, unknown.high) for unknown in reported}, "scale": (0.0, math.inf)},
     ), error  # fmt: skip
 
@@ -197,7 +203,7 @@ def _project(plane_positions: Tensor, values: Values) -> Tensor:
     return values["origin"][:, None] + values["scale"][:, None, None] * rotate(flipped, values["tilt"][:, None])
 
 
-def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list[Unknown]:
+def _camera_unknowns(evidence: Evidence, scale: float, is_top_view: bool) -> list[Unknown]:
     """Return the unknown scale, tilt and origin of the picture."""
     known_value, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.tilt_std
     scale_unknown = Unknown("scale", scale, low=0.0, unit="px/m")
@@ -207,7 +213,7 @@ def _camera_unknowns(evidence: Evidence, scale: float, from_above: bool) -> list
         scale_unknown = Unknown("scale", known_value.value, 0.0, std=std, unit="px/m")
     return [
         scale_unknown,
-        Unknown("tilt", 0.0, scale=tilt_std, std=None if from_above else tilt_std, unit="rad"),
+        Unknown("tilt", 0.0, scale=tilt_std, std=None if is_top_view else tilt_std, unit="rad"),
         Unknown("origin", [0.0, 0.0], scale=20.0, unit="px"),
     ]
 
@@ -219,13 +225,13 @@ def _property_unknowns(
 
     Known properties without an uncertainty are constants; those with one are unreported unknowns with a prior.
     """
-    known_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
-    entries = {name: find_entry(engine, name) for name in known_properties}
-    constants = {name: known_value.value for name, known_value in known_properties.items() if not known_value.std}
+    kninitial_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
+    entries = {name: find_entry(engine, name) for name in kninitial_properties}
+    constants = {name: known_value.value for name, known_value in kninitial_properties.items() if not known_value.std}
     priors = [
         Unknown(name, known_value.value, entries[name].low, entries[name].high, known_value.std, std=known_value.std,
                 unit=entries[name].unit)
-        for name, known_value in known_properties.items() if known_value.std
+        for name, known_value in kninitial_properties.items() if known_value.std
     ]  # fmt: skip
     reported = []
     for name, bounds in scene.unknown.items():
@@ -239,22 +245,22 @@ def _property_unknowns(
             reported.append(bounded_unknown(entries[name], name, *(bounds or ())))
     if not reported:
         raise InputError("unknown: expected at least one unknown property of the scene, such as mass:cart=1..5")
-    own_properties = dict(engine.properties.items())
+    initial_properties = dict(engine.properties.items())
 
-    def leaves(values: Values) -> dict[str, Tensor]:
+    def property_values(values: Values) -> dict[str, Tensor]:
         properties: dict[str, Tensor] = {}
         if scene.property_function is not None:
             properties = dict(scene.property_function(**{unknown.name: values[unknown.name] for unknown in reported}))
         batch = len(next(iter(values.values())))
         # The inertia of a body scales with its mass; a named inertia comes last and overrides this.
         for name, entry in sorted(entries.items(), key=lambda item: item[1].leaf == "inertia"):
-            own = properties.get(entry.leaf, own_properties[entry.leaf])
+            leaf = properties.get(entry.leaf, initial_properties[entry.leaf])
             number = values[name] if name in values else torch.full((batch,), constants[name], dtype=torch.float64)
-            properties[entry.leaf] = replace_entry(own, entry, number)
-            if entry.leaf == "mass" and scene.property_function is None and "inertia" in own_properties:
+            properties[entry.leaf] = replace_entry(leaf, entry, number)
+            if entry.leaf == "mass" and scene.property_function is None and "inertia" in initial_properties:
                 ratio = (number / entry.value)[:, None, None, None]
-                inertia = properties.get("inertia", own_properties["inertia"])
+                inertia = properties.get("inertia", initial_properties["inertia"])
                 properties["inertia"] = torch.where(entry.mask[:, None, None], ratio * inertia, inertia)
         return properties
 
-    return [*reported, *priors], reported, leaves
+    return [*reported, *priors], reported, property_values

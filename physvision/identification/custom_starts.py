@@ -33,16 +33,16 @@ class StartSearch:
         points: Tracked points of the scene.
         plane: Directions of the scene to the right and up in the picture, (2, 3).
         unknowns: Unknowns of the properties.
-        leaves: Function from their values to property leaves.
-        from_above: If true, nothing determines the camera's roll.
+        property_values: Function from their values to property leaves.
+        is_top_view: If true, nothing determines the camera's roll.
     """
 
     evidence: Evidence
     points: TrackedPoints
     plane: Tensor
     unknowns: Sequence[Unknown]
-    leaves: Callable[[Values], dict[str, Tensor]]
-    from_above: bool
+    property_values: Callable[[Values], dict[str, Tensor]]
+    is_top_view: bool
 
     def observable_coordinates(self, horizon: float) -> tuple[Tensor, Tensor]:
         """Return masks of the initial positions and velocities that change the picture beyond a shift.
@@ -50,32 +50,36 @@ class StartSearch:
         Each coordinate is perturbed in some random states; the camera's position makes up for a shift of everything.
         """
         engine, settings = self.points.engine, self.evidence.settings.custom
-        count, draws = engine.nv, 8
+        num_velocities, draws = engine.nv, 8
         base = torch.stack(
-            [self._uniform(torch.Generator().manual_seed(k), -1, 1)[:draws] for k in range(2 * count)], 1
+            [self._uniform(torch.Generator().manual_seed(k), -1, 1)[:draws] for k in range(2 * num_velocities)], 1
         )
-        steps = settings.nudge * torch.eye(2 * count, dtype=base.dtype)
+        steps = settings.nudge * torch.eye(2 * num_velocities, dtype=base.dtype)
         perturbed = torch.cat([base, *(base + step for step in steps)])
-        q = engine.integrate(engine.initial_state(len(perturbed), torch.float64).q, perturbed[:, :count])
+        q = engine.integrate(engine.initial_state(len(perturbed), torch.float64).q, perturbed[:, :num_velocities])
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            motion = engine.rollout(State(q, perturbed[:, count:]), max(2, math.ceil(horizon / engine.dt)))
+            motion = engine.rollout(State(q, perturbed[:, num_velocities:]), max(2, math.ceil(horizon / engine.dt)))
             times = [0, motion.steps // 2, motion.steps]
             states = State(motion.q[:, times].flatten(0, 1), motion.v[:, times].flatten(0, 1))
             positions = (self.points.positions(states) @ self.plane.T).unflatten(0, (-1, draws, len(times)))
         change = (positions[1:] - positions[:1]) / settings.nudge
         shift = change.mean((2, 3), keepdim=True)
-        deforms, moves = (part.abs().amax((1, 2, 3, 4)) > settings.min_sensitivity for part in (change - shift, change))
-        return deforms[:count], moves[count:]
+        has_deformation, has_motion = (
+            part.abs().amax((1, 2, 3, 4)) > settings.min_sensitivity for part in (change - shift, change)
+        )
+        return has_deformation[:num_velocities], has_motion[num_velocities:]
 
-    def best_starts(self, first: int, end: int, horizon: float, free: Tensor) -> tuple[dict[str, Tensor], float]:
+    def best_starts(
+        self, first: int, end: int, horizon: float, position_mask: Tensor
+    ) -> tuple[dict[str, Tensor], float]:
         """Return the best draws as values of every unknown, one a row, and the error of the best one, pixels.
 
         Args:
             first: First sample of the motion.
             end: One past its last sample.
             horizon: Duration that is compared, s.
-            free: Mask of the positions that are drawn.
+            position_mask: Mask of the positions that are drawn.
         """
         engine, settings = self.points.engine, self.evidence.settings.custom
         times = (self.evidence.times[first:end] - self.evidence.times[first]).numpy()
@@ -85,11 +89,11 @@ class StartSearch:
         generator = torch.Generator().manual_seed(0)
         values = {unknown.name: self._draw(unknown, generator) for unknown in self.unknowns}
         scale, displacement, tilt = self._draw_scenes(observed, generator)
-        displacement = torch.where(free, displacement, 0.0)
+        displacement = torch.where(position_mask, displacement, 0.0)
         q = engine.integrate(engine.initial_state(settings.draws, torch.float64).q, displacement)
-        leaves = self.leaves(values)
-        rates = self._match_velocities(q, leaves, (scale, tilt), times, observed, generator)
-        simulated = self._simulate(State(q, rates), leaves, times[compared])
+        leaves = self.property_values(values)
+        velocities = self._match_velocities(q, leaves, (scale, tilt), times, observed, generator)
+        simulated = self._simulate(State(q, velocities), leaves, times[compared])
         projected = scale[:, None, None, None] * rotate(
             simulated * simulated.new_tensor([1.0, -1.0]), tilt[:, None, None]
         )
@@ -98,7 +102,13 @@ class StartSearch:
         cost = (errors - origin[:, None, None]).square().nanmean((1, 2, 3)).nan_to_num(nan=math.inf, posinf=math.inf)
         features = torch.cat([displacement, 2 * scale.log()[:, None]], 1)
         rows = _distinct_rows(cost, features, settings.starts, settings.min_start_distance)
-        values |= {"scale": scale, "tilt": tilt, "origin": origin, "displacement": displacement, "velocities": rates}
+        values |= {
+            "scale": scale,
+            "tilt": tilt,
+            "origin": origin,
+            "displacement": displacement,
+            "velocities": velocities,
+        }
         return {name: value[rows] for name, value in values.items()}, math.sqrt(float(cost[rows[0]]))
 
     def _simulate(self, start: State, leaves: dict[str, Tensor], times: np.ndarray) -> Tensor:
@@ -119,8 +129,8 @@ class StartSearch:
         engine = self.points.engine
         complete = observed[torch.isfinite(observed).flatten(1).all(1)]
         extent = float((complete.amax(0) - complete.amin(0)).norm(dim=-1).max())
-        rotational, reach = self._rotational_coordinates()
-        low, high = (0.3 * extent / reach, 10 * extent / reach) if rotational.any() else (extent / 10, extent * 20)
+        rotational, radius = self._rotational_coordinates()
+        low, high = (0.3 * extent / radius, 10 * extent / radius) if rotational.any() else (extent / 10, extent * 20)
         scale = torch.exp(self._uniform(generator, math.log(low), math.log(high)))
         known_value = self.evidence.known_values.get("scale")
         if known_value is not None:
@@ -130,7 +140,7 @@ class StartSearch:
         lengths = (extent / scale)[:, None]
         unit = torch.stack([self._uniform(generator, -1, 1) for _ in range(engine.nv)], 1)
         displacement = torch.where(rotational, math.pi * unit, lengths * unit)
-        tilt = self._uniform(generator, -math.pi, math.pi) if self.from_above else torch.zeros_like(scale)
+        tilt = self._uniform(generator, -math.pi, math.pi) if self.is_top_view else torch.zeros_like(scale)
         return scale, displacement, tilt
 
     def _rotational_coordinates(self) -> tuple[Tensor, float]:
@@ -177,10 +187,10 @@ class StartSearch:
                 columns.append(((forward - backward) @ self.plane.T / (2 * nudge)).flatten(1))
         jacobian = torch.stack(columns, 2)
         inverse = torch.linalg.pinv(jacobian, rtol=0.05)
-        rates = (inverse @ target.flatten(1).unsqueeze(-1)).squeeze(-1)
+        velocities = (inverse @ target.flatten(1).unsqueeze(-1)).squeeze(-1)
         null_space = torch.eye(engine.nv, dtype=q.dtype) - inverse @ jacobian
         random = torch.stack([self._uniform(generator, -3, 3) for _ in range(engine.nv)], 1)
-        return rates + (null_space @ random.unsqueeze(-1)).squeeze(-1)
+        return velocities + (null_space @ random.unsqueeze(-1)).squeeze(-1)
 
     def _draw(self, unknown: Unknown, generator: torch.Generator) -> Tensor:
         """Draw values of an unknown: half of them at its start, half spread out."""
@@ -189,10 +199,10 @@ class StartSearch:
         normal = torch.randn(draws, *unknown.shape, generator=generator, dtype=torch.float64)
         at_start = torch.arange(draws).reshape(-1, *[1] * len(unknown.shape)) % 2 == 0
         if unknown.std is not None or (math.isinf(unknown.high) and math.isinf(unknown.low)):
-            spread = start + 0.3 * normal * (unknown.scale if unknown.std is None else unknown.std)
+            scattered = start + 0.3 * normal * (unknown.scale if unknown.std is None else unknown.std)
         else:
-            spread = unknown.constrain(unknown.unconstrain(start) + normal)
-        return torch.where(at_start, start, spread)
+            scattered = unknown.constrain(unknown.unconstrain(start) + normal)
+        return torch.where(at_start, start, scattered)
 
     def _uniform(self, generator: torch.Generator, low: float, high: float) -> Tensor:
         draws = self.evidence.settings.custom.draws

@@ -36,12 +36,14 @@ from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
 
 Source = Clip | str | os.PathLike[str] | Sequence[Track]
+Motion = str | CustomScene | None
+KnownNumber = float | tuple[float, float] | KnownValue
 
 
 def identify(
     source: Source,
-    motion: str | CustomScene | None = None,
-    known_values: Mapping[str, float | tuple[float, float] | KnownValue] | None = None,
+    motion: Motion = None,
+    known_values: Mapping[str, KnownNumber] | None = None,
     *,
     object: tuple | str | None = None,
     crop: tuple[float, float, float, float] | None = None,
@@ -78,9 +80,15 @@ def identify(
     priors = _check_known_values(known_values or {}, motion)
     min_tracks = KINDS[motion].objects if isinstance(motion, str) else 1
     if isinstance(source, Clip | str | os.PathLike):
-        tracks, view = _track_objects(source, object, crop, start, stop, min_tracks, settings)
+        tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, min_objects=min_tracks)
+        picture = source if isinstance(source, Clip) else video.read_info(source)
+        view = View(float(picture.width), float(picture.height), settings=settings.view)
     else:
-        tracks = select_tracks(source, object, crop, start, stop, settings.tracks)
+        if crop is not None:
+            raise InputError(
+                "crop: applies to videos, but tracks were given; leave out rows of the table, or use start and stop"
+            )
+        tracks = select_tracks(source, object, start, stop, settings.tracks)
         view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
     if fps is not None:
         tracks = [
@@ -90,26 +98,22 @@ def identify(
         priors.setdefault("scale", KnownValue(1.0))
     tracks, notes = _prepare_tracks(tracks, motion, min_tracks, settings)
     kinds, max_objects = _candidate_kinds(motion, len(tracks), settings)
-    audio_onsets = _audio_onsets(source, kinds, fps)
+    evidence = Evidence(tracks[:max_objects], view, priors, _audio_onsets(source, kinds, fps), settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where simulations fail
-        fits, rejected = fit_candidates(Evidence(tracks[:max_objects], view, priors, audio_onsets, settings), kinds)
+        fits, rejected = fit_candidates(evidence, kinds)
         if not fits:
             trimmed, rest_notes = trim_final_rest(tracks, settings.tracks)
             if rest_notes:
                 tracks, notes = trimmed, notes + rest_notes
-                fits, rejected = fit_candidates(
-                    Evidence(tracks[:max_objects], view, priors, audio_onsets, settings), kinds
-                )
+                fits, rejected = fit_candidates(replace(evidence, tracks=tracks[:max_objects]), kinds)
         if not fits:
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in rejected.items())
             raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
         return _report(fits, rejected, tracks, notes)
 
 
-def _check_known_values(
-    known_values: Mapping[str, float | tuple[float, float] | KnownValue], motion: str | CustomScene | None
-) -> dict[str, KnownValue]:
+def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion) -> dict[str, KnownValue]:
     """Return the known values with their standard deviations, checked for the kind of motion."""
     if motion is not None and not isinstance(motion, CustomScene) and motion not in KINDS:
         raise InputError(f"motion: expected one of {', '.join(KINDS)}, or a custom scene, got {motion!r}")
@@ -136,27 +140,8 @@ def _check_known_values(
     return checked
 
 
-def _track_objects(
-    source: Clip | str | os.PathLike[str],
-    object: tuple | str | None,
-    crop: tuple[float, float, float, float] | None,
-    start: float | None,
-    stop: float | None,
-    min_tracks: int,
-    settings: IdentificationSettings,
-) -> tuple[list[Track], View]:
-    """Detect and associate the moving objects of a clip; their tracks, and the view of the picture."""
-    tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, min_objects=min_tracks)
-    if isinstance(source, Clip):
-        height, width = source.frames.shape[1:3]
-    else:
-        description = video.read_info(source)
-        height, width = description.height, description.width
-    return tracks, View(float(width), float(height), settings=settings.view)
-
-
 def _prepare_tracks(
-    tracks: Sequence[Track], motion: str | CustomScene | None, min_tracks: int, settings: IdentificationSettings
+    tracks: Sequence[Track], motion: Motion, min_tracks: int, settings: IdentificationSettings
 ) -> tuple[list[Track], list[str]]:
     """Merge and trim tracks; those of the moving objects, the best observed first, and warnings."""
     check_moving(tracks, settings.tracks)
@@ -167,9 +152,7 @@ def _prepare_tracks(
     return moving_tracks(tracks, min_tracks, settings.tracks), notes
 
 
-def _candidate_kinds(
-    motion: str | CustomScene | None, count: int, settings: IdentificationSettings
-) -> tuple[dict[str, MotionKind], int]:
+def _candidate_kinds(motion: Motion, count: int, settings: IdentificationSettings) -> tuple[dict[str, MotionKind], int]:
     """Return the kinds to fit, and the number of moving objects to fit them to."""
     if isinstance(motion, CustomScene):
         objects = motion.count_objects(count, settings.custom)

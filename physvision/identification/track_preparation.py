@@ -21,29 +21,19 @@ from physvision.perception import Track
 
 
 def select_tracks(
-    tracks: Sequence[Track],
-    name: object,
-    crop: object,
-    start: float | None,
-    stop: float | None,
-    settings: TrackSettings,
+    tracks: Sequence[Track], name: object, start: float | None, stop: float | None, settings: TrackSettings
 ) -> list[Track]:
     """Select given tracks by name and time.
 
     Args:
         tracks: Given tracks.
         name: Name of the track to select; None for all.
-        crop: None; tracks cannot be cropped.
         start: First time, s; None for the first sample.
         stop: Last time, s; None for the last sample.
         settings: Thresholds of track preparation.
     """
     if not tracks:
         raise InputError("source: expected at least one track")
-    if crop is not None:
-        raise InputError(
-            "crop: applies to videos, but tracks were given; leave out rows of the table, or use start and stop"
-        )
     if start is not None and stop is not None and stop <= start:
         raise InputError(f"stop: expected more than start = {start:g} s, got {stop:g} s")
     named = [track for track in tracks if name is None or track.name == name]

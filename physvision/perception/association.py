@@ -37,7 +37,7 @@ class Tracklet:
         self.times.append(time)
         self.blobs.append(blob)
         # These values are compared with every blob of the next frame, so they are cached until a blob is added.
-        for cached in ("_medians", "velocity"):
+        for cached in ("area", "color", "contrast", "velocity"):
             self.__dict__.pop(cached, None)
 
     @property
@@ -45,20 +45,20 @@ class Tracklet:
         """Positions of the blobs, px."""
         return np.array([blob.position for blob in self.blobs])
 
-    @property
+    @cached_property
     def area(self) -> float:
         """Median area of the blobs in pixels."""
-        return self._medians[0]
+        return float(np.median([blob.area for blob in self._sampled_blobs]))
 
-    @property
+    @cached_property
     def color(self) -> Float[np.ndarray, "3"]:
         """Median color of the blobs (red, green, blue), levels."""
-        return self._medians[1]
+        return np.median([blob.color for blob in self._sampled_blobs], axis=0)
 
-    @property
+    @cached_property
     def contrast(self) -> float:
         """Median contrast of the blobs, levels."""
-        return self._medians[2]
+        return float(np.median([blob.contrast for blob in self._sampled_blobs]))
 
     @property
     def size(self) -> float:
@@ -81,15 +81,10 @@ class Tracklet:
         """Median velocity of the first four blobs, px/s; None for a single blob."""
         return _median_velocity(self.times[:4], self.blobs[:4]) if len(self) > 1 else None
 
-    @cached_property
-    def _medians(self) -> tuple[float, np.ndarray, float]:
-        """Median area, color and contrast over an evenly spaced sample of blobs."""
-        sample = self.blobs[:: max(1, len(self) // 20)]
-        return (
-            float(np.median([blob.area for blob in sample])),
-            np.median([blob.color for blob in sample], axis=0),
-            float(np.median([blob.contrast for blob in sample])),
-        )
+    @property
+    def _sampled_blobs(self) -> list[Blob]:
+        """Evenly spaced sample of blobs, about twenty."""
+        return self.blobs[:: max(1, len(self) // 20)]
 
 
 def _median_velocity(times: list[float], blobs: list[Blob]) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from physvision.report.markup import Markup, png
+from physvision.report.markup import Markup
 from physvision.report.palette import Color, css
 
 WIDTH, HEIGHT = 880, 220
@@ -26,15 +26,13 @@ class Curve:
         name: Name in the legend.
         values: Values over time, or points (points, 2) in a plane; NaN leaves a gap.
         color: Color of the line.
-        style: Line style: "dotted" for predictions, "points" for single measurements.
-        spread: Half the width of a band around the values, in a chart over time.
+        style: Line style: "dotted" for predictions.
     """
 
     name: str
     values: np.ndarray
     color: Color
-    style: Literal["solid", "dotted", "points"] = "solid"
-    spread: np.ndarray | None = None
+    style: Literal["solid", "dotted"] = "solid"
 
 
 class _Axes:
@@ -69,11 +67,6 @@ class _Axes:
     def line(self, x: np.ndarray, y: np.ndarray, curve: Curve, max_jump: float = math.inf) -> str:
         """Draw a line through points; it is interrupted at gaps and at jumps above `max_jump`."""
         points = list(zip(self.x(x), self.y(y), strict=True))
-        color = css(curve.color)
-        if curve.style == "points":
-            return "".join(
-                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="1.8" fill="{color}"/>' for a, b in points if math.isfinite(a + b)
-            )
         commands, previous = [], math.nan
         for (a, b), value in zip(points, y, strict=True):
             if math.isfinite(a + b):
@@ -81,16 +74,7 @@ class _Axes:
                 commands.append(f"{'L' if continues else 'M'}{a:.1f} {b:.1f}")
             previous = float(value) if math.isfinite(a) else math.nan
         dashed = ' class="dashed"' if curve.style == "dotted" else ""
-        return f'<path d="{"".join(commands)}" stroke="{color}"{dashed}/>'
-
-    def band(self, x: np.ndarray, curve: Curve) -> str:
-        """Draw the band around a curve that has a spread."""
-        if curve.spread is None:
-            return ""
-        edge = np.concatenate([curve.values + curve.spread, (curve.values - curve.spread)[::-1]])
-        corners = zip(self.x(np.concatenate([x, x[::-1]])), self.y(edge), strict=True)
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in corners if math.isfinite(a + b))
-        return f'<polygon points="{points}" fill="{css(curve.color)}" opacity=".18"/>'
+        return f'<path d="{"".join(commands)}" stroke="{css(curve.color)}"{dashed}/>'
 
 
 def time_chart(
@@ -114,14 +98,11 @@ def time_chart(
         low: Lower end of the axis; determined by the values if None.
         width: Width of the chart, px.
     """
-    edges = [
-        curve.values + sign * (0.0 if curve.spread is None else curve.spread) for curve in curves for sign in (-1, 1)
-    ]
-    bottom, top = _value_range(np.concatenate(edges or [np.zeros(0)]))
+    bottom, top = _value_range(np.concatenate([curve.values for curve in curves] or [np.zeros(0)]))
     y_range = _extend_to_ticks(bottom if low is None else min(low, bottom), top)
     axes = _Axes((float(times[0]), float(max(times[-1], times[0] + 1e-6))), y_range, (width, HEIGHT))
     max_jump = math.pi if wraps else math.inf
-    lines = [axes.band(times, curve) + axes.line(times, curve.values, curve, max_jump) for curve in curves]
+    lines = [axes.line(times, curve.values, curve, max_jump) for curve in curves]
     data = {
         "t": _to_json(times),
         "names": [curve.name for curve in curves],
@@ -136,7 +117,7 @@ def time_chart(
     return _figure("chart", title, unit, curves, (width, HEIGHT), axes.grid("s") + "".join(lines) + cursor, script)
 
 
-def phase_chart(title: str, x_label: str, y_label: str, curves: Sequence[Curve], *, width: int = WIDTH // 2) -> Markup:
+def phase_chart(title: str, x_label: str, y_label: str, curves: Sequence[Curve]) -> Markup:
     """Draw curves in the plane of two quantities, such as an angle and its rate.
 
     Args:
@@ -144,36 +125,29 @@ def phase_chart(title: str, x_label: str, y_label: str, curves: Sequence[Curve],
         x_label: Name and unit of the horizontal quantity.
         y_label: Name and unit of the vertical quantity.
         curves: Curves whose values are (points, 2).
-        width: Width of the chart, px.
     """
     points = np.concatenate([curve.values for curve in curves])
     x_range, y_range = (_extend_to_ticks(*_value_range(points[:, axis])) for axis in (0, 1))
-    size = (width, round(0.8 * width))
+    size = (WIDTH // 2, round(0.4 * WIDTH))
     axes = _Axes(x_range, y_range, size)
     lines = [axes.line(curve.values[:, 0], curve.values[:, 1], curve) for curve in curves]
     return _figure("phase", title, f"{y_label} over {x_label}", curves, size, axes.grid("") + "".join(lines))
 
 
-def path_chart(title: str, size: tuple[int, int], curves: Sequence[Curve], image: np.ndarray | None = None) -> Markup:
+def path_chart(title: str, size: tuple[int, int], curves: Sequence[Curve]) -> Markup:
     """Draw the paths of objects in the image; a dotted path begins with a dot.
 
     Args:
         title: Title of the figure.
         size: Width and height of the image, px.
         curves: Curves whose values are (points, 2), px, y down.
-        image: Uint8 image (height, width, channels) behind the paths.
     """
     image_width, image_height = size
     width = 0.004 * max(size)
     elements = [f'<rect width="{image_width}" height="{image_height}"/>']
-    if image is not None:
-        elements.append(f'<image width="{image_width}" height="{image_height}" opacity=".55" href="{png(image)}"/>')
     for curve in curves:
         points = curve.values[np.isfinite(curve.values).all(1)]
         color, is_dotted = css(curve.color), curve.style == "dotted"
-        if curve.style == "points":
-            elements += [f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{width:.3g}" fill="{color}"/>' for x, y in points]
-            continue
         stroke = f'stroke="{color}" stroke-width="{1.6 * width if is_dotted else width:.3g}"'
         dash = f' stroke-dasharray="{2.5 * width:.3g} {2.5 * width:.3g}" stroke-linecap="round"' if is_dotted else ""
         elements.append(f'<polyline points="{" ".join(f"{x:.2f},{y:.2f}" for x, y in points)}" {stroke}{dash}/>')

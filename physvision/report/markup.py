@@ -30,7 +30,6 @@ class ParameterRow:
         unit: Unit of the values; "1" for a pure number.
         origin: Origin of the values, such as "measured in this clip", "known" or "assumed".
         interval: Lower and upper end of the 95 % interval; None if unknown.
-        note: Remark on the parameter.
     """
 
     name: str
@@ -38,7 +37,6 @@ class ParameterRow:
     unit: str
     origin: str
     interval: tuple[float, float] | None = None
-    note: str = ""
 
     @property
     def text(self) -> str:
@@ -65,14 +63,13 @@ def table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> Markup:
 
 
 def parameter_table(parameters: Iterable[ParameterRow]) -> Markup:
-    """Make a table of parameters with origins, and intervals and notes where there are any."""
+    """Make a table of parameters with origins, and intervals where there are any."""
     parameters = list(parameters)
-    has_intervals, has_notes = any(row.interval for row in parameters), any(row.note for row in parameters)
-    rows = []
+    has_intervals, rows = any(row.interval for row in parameters), []
     for row in parameters:
         interval = f"{row.interval[0]:.5g} to {row.interval[1]:.5g}" if row.interval else "–"
-        rows.append([row.name, row.text, *([interval] if has_intervals else []), row.origin, *([row.note] * has_notes)])
-    return table(rows, ["parameter", "value", *["95 % interval"] * has_intervals, "origin", *[""] * has_notes])
+        rows.append([row.name, row.text, *[interval] * has_intervals, row.origin])
+    return table(rows, ["parameter", "value", *["95 % interval"] * has_intervals, "origin"])
 
 
 def stat_cards(numbers: Iterable[tuple[str, str]]) -> Markup:

@@ -36,17 +36,6 @@ def test_a_line_of_angles_does_not_cross_the_page_where_it_wraps():
     assert re.sub(r"[^ML]", "", re.search(r'<path d="([^"]*)"', text)[1]) == "MLML"
 
 
-def test_a_band_lies_around_its_line():
-    values = np.array([1.0, 2.0, 1.5])
-    text = time_chart("x", "m", np.arange(3.0), [Curve("a", values, (1, 2, 3), spread=np.full(3, 0.25))])
-    corners = re.search(r'<polygon points="([^"]*)"', text)[1].split()
-    heights = np.array([float(corner.split(",")[1]) for corner in corners])
-    (points,) = paths(text)
-    # Upper edge forwards, lower edge backwards; y points down.
-    np.testing.assert_allclose((heights[:3] + heights[3:][::-1]) / 2, [y for _, y in points], atol=0.11)
-    assert (heights[:3] < heights[3:][::-1]).all()
-
-
 def test_a_circle_in_the_phase_plane_is_closed_and_fills_its_frame():
     angle = np.linspace(0, 2 * np.pi, 73)
     circle = np.stack([np.sin(angle), 5 * np.cos(angle)], 1)
@@ -62,12 +51,10 @@ def test_a_circle_in_the_phase_plane_is_closed_and_fills_its_frame():
 
 def test_a_path_is_drawn_where_the_picture_has_it():
     observed = np.array([[10.0, 20.0], [12.0, 24.0], [np.nan, np.nan]])
-    picture = np.zeros((48, 64, 3), np.uint8)
     lines = [Curve("ball", observed, (1, 2, 3)), Curve("", observed[:2] + 5, (1, 2, 3), "dotted")]
-    text = path_chart("paths", (64, 48), lines, picture)
+    text = path_chart("paths", (64, 48), lines)
     assert 'points="10.00,20.00 12.00,24.00"' in text
     assert '<circle cx="15.00" cy="25.00"' in text
-    assert 'href="data:image/png;base64,' in text
     assert text.count('class="key') == 1
 
 

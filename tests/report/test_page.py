@@ -25,10 +25,10 @@ def test_texts_are_escaped_and_markup_is_not(tmp_path):
 
 def test_a_parameter_is_shown_with_its_interval_and_origin():
     fitted = ParameterRow("length", [1.23456789], "m", "measured in this clip", (1.2, 1.27))
-    assumed = ParameterRow("gravity", [9.81], "m/s²", "assumed", note="give `scale` to measure it")
+    assumed = ParameterRow("gravity", [9.81], "m/s²", "assumed")
     text = parameter_table([fitted, assumed])
     assert "<td>length</td><td>1.2346 m</td><td>1.2 to 1.27</td><td>measured in this clip</td>" in text
-    assert "<td>9.81 m/s²</td><td>–</td><td>assumed</td><td>give `scale` to measure it</td>" in text
+    assert "<td>9.81 m/s²</td><td>–</td><td>assumed</td>" in text
     assert "95 % interval" in text
     assert "interval" not in parameter_table([assumed])
 
