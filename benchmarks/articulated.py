@@ -24,12 +24,12 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import torch
+from claims import Claim, write_claims
 from jsonargparse import auto_cli
 from torch_articulated import TorchTree
 
 from physvision import State
 from physvision.physics import articulated
-from physvision.report.claims import Claim, write_claims
 
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 DT = 1e-3

@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 
 import torch
+from claims import Claim, write_claims
 from torch import Tensor
 
 from physvision.camera import Camera, RayCaster
 from physvision.core import Box, Circle, Cylinder, Disc, Rectangle, Shape, Sphere
-from physvision.report.claims import Claim, write_claims
 
 HEIGHT, WIDTH = 96, 288
 PLACES = ((-2.4, 0.0, 0.1), (-1.2, 0.4, -0.1), (0.0, -0.3, 0.0), (1.2, 0.2, 0.15), (2.4, 0.0, -0.1))

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import mujoco
 import torch
+from claims import Claim, write_claims
 from jsonargparse import auto_cli
 
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
 from physvision.physics import articulated
 from physvision.physics.articulated.loading import translate
-from physvision.report.claims import Claim, write_claims
 
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 TOE, STIFFNESS, DAMPING = 0.0265, 300.0, 10.0

@@ -9,6 +9,7 @@ Lines are added to the record; scenes that are in it already are not simulated a
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -19,9 +20,11 @@ from jsonargparse import auto_cli
 
 from physvision import State, Trajectory
 from physvision.core import Box, Capsule, Placed, Plane, Shape, Sphere
-from physvision.core.result_cache import cached_results
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the cache is
+from result_cache import cached_results
 
 STEPS = 100
 Random = np.random.Generator

@@ -11,6 +11,7 @@ to the record for each scene; scenes that are in it already are not simulated ag
 from __future__ import annotations
 
 import math
+import sys
 import time
 import warnings
 from dataclasses import replace
@@ -23,9 +24,11 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import State
-from physvision.core.result_cache import cached_results
 from physvision.physics import rigid2d
 from physvision.physics.rigid2d.penetration import penetration
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the cache is
+from result_cache import cached_results
 
 
 def difference(actual: State, expected: State) -> float:

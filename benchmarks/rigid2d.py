@@ -16,11 +16,11 @@ from statistics import median
 
 import rigid2d_scenes as scenes
 import torch
+from claims import Claim, write_claims
 from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.physics import rigid2d
-from physvision.report.claims import Claim, write_claims
 
 STEPS = 100
 PLACES, SPEEDS = [(100, 100), (250, 120), (200, 300)], [(150, 80), (-120, 100), (60, -170)]

@@ -27,10 +27,10 @@ import torch
 from hybrid_scenes import DOUBLE, DT, SCENES, Scene, scene_of
 from jsonargparse import auto_cli
 from panel import panel, save
+from result_cache import cached_results
 from torch import Tensor, nn
 
 from physvision.core import State
-from physvision.core.result_cache import cached_results
 from physvision.models import LearnedForce, NetworkEngine, PassiveForce, StateGraph, StatePerceptron
 from physvision.physics import Engine, Hybrid
 

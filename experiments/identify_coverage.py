@@ -23,9 +23,9 @@ from statistics import median
 import numpy as np
 import torch
 from jsonargparse import auto_cli
+from result_cache import cached_results
 
 from physvision.core import PhysvisionError
-from physvision.core.result_cache import cached_results
 from physvision.datasets.clips import KINDS, LEADING, draw
 from physvision.identification import Identification, identify
 

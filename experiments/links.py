@@ -20,8 +20,8 @@ from pathlib import Path
 
 import torch
 from jsonargparse import auto_cli
+from result_cache import cached_results
 
-from physvision.core.result_cache import cached_results
 from physvision.envs import ENVIRONMENTS
 from physvision.learning import MbpoSettings, OffPolicySettings, SacSettings, ShacSettings, TrainingSchedule, learn
 

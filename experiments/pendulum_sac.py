@@ -21,8 +21,8 @@ import gymnasium
 import numpy as np
 import torch
 from jsonargparse import auto_cli
+from result_cache import cached_results
 
-from physvision.core.result_cache import cached_results
 from physvision.learning import ReplayBuffer, Sac, SacSettings
 
 NAME, FIRST, EPISODES, EVERY, HIGH, GOOD = "Pendulum-v1", 100, 20, 1000, 2.0, -200.0

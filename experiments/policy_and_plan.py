@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from jsonargparse import auto_cli
+from result_cache import cached_results
 from torch import Tensor
 from torch.optim import Adam
 from torch.optim.lr_scheduler import CosineAnnealingLR
@@ -27,7 +28,6 @@ from physvision import State
 from physvision.control import Goal, ilqr
 from physvision.control.policies import FeedbackTask, MlpPolicy, rollout_policy
 from physvision.control.swing_up import SWING_UP_TASKS
-from physvision.core.result_cache import cached_results
 from physvision.trainers import PolicyTraining
 
 PERIODS, OFF, TESTS = 200, 0.1, 10

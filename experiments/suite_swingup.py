@@ -20,9 +20,9 @@ import poles as suite
 import torch
 from control_suite import ControlSuiteEnv
 from jsonargparse import auto_cli
+from result_cache import cached_results
 
 from physvision.control import AdaptiveModel, AdaptiveMpc, Goal, Mpc
-from physvision.core.result_cache import cached_results
 from physvision.physics import articulated
 
 FORCE, HOLD, HORIZON, ROUNDS = 10.0, 2, 75, 6
