@@ -19,6 +19,7 @@ from physvision.core.errors import (
     VideoError,
 )
 from physvision.core.registry import register_all
+from physvision.core.resources import StrPath
 from physvision.core.scene import Pinhole, Scene, SceneObject
 from physvision.core.shapes import (
     Appearance,
@@ -72,6 +73,7 @@ __all__ = [
     "Sphere",
     "State",
     "Status",
+    "StrPath",
     "TrainingError",
     "Trajectory",
     "UnsupportedError",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from physvision.core.errors import FileError
+
+StrPath = str | os.PathLike[str]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = ("datasets", "models", "trainers")

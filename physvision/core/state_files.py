@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from physvision.core.checks import check_positive, check_shape
 from physvision.core.errors import CheckpointError, InputError
+from physvision.core.resources import StrPath
 from physvision.core.serialization import build_dataclass
 from physvision.core.state import State, Status, Trajectory
 from physvision.core.weights import read_weights, write_weights
@@ -27,7 +27,7 @@ class _Grid:
             check_positive("dt", self.dt)
 
 
-def save_states(path: str | os.PathLike[str], states: State | Trajectory) -> Path:
+def save_states(path: StrPath, states: State | Trajectory) -> Path:
     """Save a state, or a trajectory with its time step and status, to a file NAME.safetensors."""
     tensors, about = {"q": states.q, "v": states.v}, {}
     if isinstance(states, Trajectory):
@@ -37,7 +37,7 @@ def save_states(path: str | os.PathLike[str], states: State | Trajectory) -> Pat
     return write_weights(path, tensors, about, FORMAT)
 
 
-def load_states(path: str | os.PathLike[str]) -> State | Trajectory:
+def load_states(path: StrPath) -> State | Trajectory:
     """Load a state or trajectory that `save_states` wrote.
 
     Raises:

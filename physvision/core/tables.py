@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from pathlib import Path
 
@@ -12,9 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from physvision.core.errors import FileError, InputError
+from physvision.core.resources import StrPath
 
 
-def read_table(path: str | os.PathLike[str]) -> tuple[list[str], Float[np.ndarray, "rows columns"]]:
+def read_table(path: StrPath) -> tuple[list[str], Float[np.ndarray, "rows columns"]]:
     """Read the column names and the values of a table; an empty field is NaN.
 
     Columns are separated by commas, semicolons or tabs; with the latter two the decimal sign may be a comma. The header

@@ -15,14 +15,13 @@ from safetensors.torch import save
 from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError, TrainingError
+from physvision.core.resources import StrPath
 
 # Size of a configuration in characters, an MJCF model included.
 _MAX_CHARACTERS = 4_000_000
 
 
-def write_weights(
-    path: str | os.PathLike[str], tensors: Mapping[str, Tensor], configuration: Mapping[str, Any], kind: str
-) -> Path:
+def write_weights(path: StrPath, tensors: Mapping[str, Tensor], configuration: Mapping[str, Any], kind: str) -> Path:
     """Write tensors and their configuration atomically; an existing file is replaced.
 
     Args:
@@ -45,14 +44,14 @@ def write_weights(
     return path
 
 
-def describe_weights(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, Any]]:
+def describe_weights(path: StrPath) -> tuple[str | None, dict[str, Any]]:
     """Read the format name and the configuration of a valid file, without its tensors."""
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
     return metadata.get("format"), json.loads(metadata.get("configuration", "{}"))
 
 
-def read_weights(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_weights(path: StrPath, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the tensors of a file by name, and their configuration.
 
     Raises:

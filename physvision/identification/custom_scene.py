@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from physvision.core import InputError, State
+from physvision.core import InputError, State, StrPath
 from physvision.estimation import SampledState, Setup, Unknown, Unknowns
 from physvision.estimation.unknowns import Values
 from physvision.identification.custom_starts import StartSearch
@@ -46,7 +46,7 @@ class CustomScene:
         ignore: Features of a model file that are left out; see `articulated.load`.
     """
 
-    scene: MechanicalEngine | str | os.PathLike[str]
+    scene: MechanicalEngine | StrPath
     unknown: UnknownProperties
     follow: Sequence[str] | None = None
     plane: str | None = None

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from physvision.identification.initial_guesses import MAD_TO_STD, Positions, Samples, fit_polynomial, robust_lstsq
 from physvision.identification.model import Evidence, UnsuitableError
 from physvision.identification.parabolas import parabola_window
-from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
+from physvision.identification.settings import IdentificationSettings
 
 
 class FlightPath:
@@ -22,9 +22,7 @@ class FlightPath:
         noise: Standard deviation of the positions about it, pixels.
     """
 
-    def __init__(
-        self, times: Samples, positions: Positions, settings: IdentificationSettings = DEFAULT_SETTINGS
-    ) -> None:
+    def __init__(self, times: Samples, positions: Positions, settings: IdentificationSettings) -> None:
         """Fit the path to samples of the flight."""
         self.degree = 3 if len(times) >= settings.parabola.cubic_samples else 2
         self._start = times[0]
@@ -60,8 +58,8 @@ def estimate_release(
     positions: Positions,
     first: int,
     noise: Samples,
-    earliest: float = math.inf,
-    settings: IdentificationSettings = DEFAULT_SETTINGS,
+    earliest: float,
+    settings: IdentificationSettings,
 ) -> tuple[float, Float[np.ndarray, "2"]]:
     """Estimate when a hand releases an object, and the pull: the acceleration that ends then.
 
@@ -117,7 +115,7 @@ def _capped_squares(errors: Positions, cap: float) -> float:
     return float(np.minimum((errors**2).sum(1), cap).sum())
 
 
-def hand_occlusion_duration(radius: float, speed: float, settings: IdentificationSettings = DEFAULT_SETTINGS) -> float:
+def hand_occlusion_duration(radius: float, speed: float, settings: IdentificationSettings) -> float:
     """Return how long a hand covers what it has thrown, s, if it stops as quickly as it was accelerated.
 
     Args:
@@ -129,7 +127,7 @@ def hand_occlusion_duration(radius: float, speed: float, settings: Identificatio
 
 
 def expected_pull(
-    velocity: np.ndarray, acceleration: np.ndarray, settings: IdentificationSettings = DEFAULT_SETTINGS
+    velocity: np.ndarray, acceleration: np.ndarray, settings: IdentificationSettings
 ) -> tuple[np.ndarray, float]:
     """Return the prior mean and standard deviation of a hand's pull, px/s².
 
@@ -139,9 +137,7 @@ def expected_pull(
     return swing - acceleration, float(np.linalg.norm(swing) / 3 + 0.1 * np.linalg.norm(acceleration))
 
 
-def count_offset_samples(
-    times: Samples, positions: Positions, max_count: int, settings: IdentificationSettings = DEFAULT_SETTINGS
-) -> int:
+def count_offset_samples(times: Samples, positions: Positions, max_count: int, settings: IdentificationSettings) -> int:
     """Count the first samples that lie a constant offset beside the path of all; 0 if there are none.
 
     Each count up to `max_count` is tried: a polynomial, and a step between the samples before and after.

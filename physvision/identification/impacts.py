@@ -14,12 +14,8 @@ from physvision.identification.initial_guesses import Positions, Samples, fit_po
 from physvision.identification.kind_settings import BounceSettings, CollisionSettings
 from physvision.identification.settings import AudioSettings
 
-_BOUNCE_DEFAULTS, _COLLISION_DEFAULTS = BounceSettings(), CollisionSettings()
 
-
-def find_bounces(
-    times: Samples, heights: Samples, noise: float, settings: BounceSettings = _BOUNCE_DEFAULTS
-) -> list[int]:
+def find_bounces(times: Samples, heights: Samples, noise: float, settings: BounceSettings) -> list[int]:
     """Find the last sample before each impact, at which a downward motion turns upward.
 
     Args:
@@ -115,7 +111,7 @@ class Impact(NamedTuple):
 
 
 def find_impact(
-    times: Samples, positions: Float[np.ndarray, "samples numbers"], settings: CollisionSettings = _COLLISION_DEFAULTS
+    times: Samples, positions: Float[np.ndarray, "samples numbers"], settings: CollisionSettings
 ) -> Impact | None:
     """Find the sample at which a change of velocity explains most; None if nothing changes.
 
@@ -145,9 +141,6 @@ def _fit(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
     return solution, float(((values - basis @ solution) ** 2).sum())
 
 
-_DEFAULTS = AudioSettings()
-
-
 @dataclass(frozen=True)
 class AudioRestitution:
     """Restitution of a bouncing ball estimated from audio onsets.
@@ -167,7 +160,7 @@ def audio_restitution(
     bounces: Float[np.ndarray, " bounces"],
     onsets: Float[np.ndarray, " onsets"],
     tolerance: float,
-    settings: AudioSettings = _DEFAULTS,
+    settings: AudioSettings,
 ) -> AudioRestitution | None:
     """Estimate the restitution from audio onsets; None unless three successive bounces have one.
 

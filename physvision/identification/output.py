@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from physvision import report, video
-from physvision.core import Clip
+from physvision.core import Clip, StrPath
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
 from physvision.report.palette import OBJECTS, TEXT, WARN
@@ -20,7 +20,7 @@ from physvision.report.palette import OBJECTS, TEXT, WARN
 
 def save_results(
     result: Identification,
-    folder: str | os.PathLike[str],
+    folder: StrPath,
     source: Source,
     film: bool = True,
     start: float | None = None,
@@ -67,7 +67,7 @@ def _write_states(result: Identification, path: Path) -> None:
             writer.writerow([f"{time:.6f}", *("" if np.isnan(value) else f"{value:.4f}" for value in values)])
 
 
-def _write_film(result: Identification, source: Clip | str | os.PathLike[str], path: Path, start: float) -> Path:
+def _write_film(result: Identification, source: Clip | StrPath, path: Path, start: float) -> Path:
     """Draw the clip with the track, the fitted motion, and its prediction for the next half second."""
     evidence = result.evidence
     rate = min(evidence.settings.output.max_fps, 1 / evidence.dt)
@@ -83,7 +83,7 @@ def _write_film(result: Identification, source: Clip | str | os.PathLike[str], p
 
 
 def _draw_frames(
-    result: Identification, source: Clip | str | os.PathLike[str], canvas: report.Canvas, rate: float, start: float
+    result: Identification, source: Clip | StrPath, canvas: report.Canvas, rate: float, start: float
 ) -> Iterator[np.ndarray]:
     """Draw the frames of the film from `start` on; every n-th of a fast clip."""
     evidence, settings = result.evidence, result.evidence.settings.output

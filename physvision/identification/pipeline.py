@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from physvision import video
-from physvision.core import Clip, InputError
+from physvision.core import Clip, InputError, StrPath
 from physvision.core.checks import check_positive
 from physvision.identification.candidates import fit_candidates, indistinguishable_kinds, score
 from physvision.identification.custom_scene import CustomScene
@@ -35,7 +35,7 @@ from physvision.identification.track_preparation import (
 from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
 
-Source = Clip | str | os.PathLike[str] | Sequence[Track]
+Source = Clip | StrPath | Sequence[Track]
 Motion = str | CustomScene | None
 KnownNumber = float | tuple[float, float] | KnownValue
 

@@ -5,7 +5,7 @@ from physvision.perception.frame_corruption import FrameCorruption
 from physvision.perception.motion_tracking import find_tracks
 from physvision.perception.onsets import detect_onsets
 from physvision.perception.settings import PerceptionSettings
-from physvision.perception.track import Track, read_tracks, write_tracks
+from physvision.perception.track import Track, read_tracks
 
 __all__ = [
     "DenseInverseSearch",
@@ -17,5 +17,4 @@ __all__ = [
     "find_tracks",
     "load_flow",
     "read_tracks",
-    "write_tracks",
 ]

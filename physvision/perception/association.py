@@ -156,9 +156,7 @@ def dissimilarity(first: Blob | Tracklet, second: Blob | Tracklet) -> float:
     return color_difference + 0.6 * area_difference + 0.5 * abs(np.log(first.contrast / second.contrast))
 
 
-def merge_tracklets(
-    tracklets: list[Tracklet], settings: AssociationSettings = DEFAULT_SETTINGS.association
-) -> list[Tracklet]:
+def merge_tracklets(tracklets: list[Tracklet], settings: AssociationSettings) -> list[Tracklet]:
     """Merge tracklets where one continues another, in the order of increasing cost.
 
     Short gaps are bridged before long ones: a swinging object returns to the same position, so a match across a long

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float
 
 from physvision.core import InputError, VideoError
-from physvision.perception.camera_jitter import JitterEstimator, check_static_camera, undo_shift
+from physvision.perception.camera_jitter import Image, Images, JitterEstimator, check_static_camera, undo_shift
 from physvision.perception.settings import DEFAULT_SETTINGS, BackgroundSettings, JitterSettings
 
 
@@ -28,7 +28,7 @@ class BackgroundSurvey:
         changes: Mean change of each frame from the previous one, levels; infinite for the first.
     """
 
-    samples: UInt8[np.ndarray, "samples height width 3"]
+    samples: Images
     times: Float[np.ndarray, " times"]
     changes: Float[np.ndarray, " times"]
 
@@ -41,9 +41,7 @@ class BackgroundSurvey:
         return repeats
 
 
-def survey_background(
-    frames: Iterable[tuple[float, np.ndarray]], settings: BackgroundSettings = DEFAULT_SETTINGS.background
-) -> BackgroundSurvey:
+def survey_background(frames: Iterable[tuple[float, np.ndarray]], settings: BackgroundSettings) -> BackgroundSurvey:
     """Sample frames evenly in one pass over all of them, given with their times."""
     samples: list[np.ndarray] = []
     times, changes, step, previous = [], [], 1, None
@@ -87,7 +85,7 @@ class Background:
 
     def __init__(
         self,
-        samples: UInt8[np.ndarray, "samples height width 3"],
+        samples: Images,
         settings: BackgroundSettings = DEFAULT_SETTINGS.background,
         jitter: JitterSettings = DEFAULT_SETTINGS.jitter,
     ) -> None:
@@ -122,9 +120,7 @@ class Background:
         """Change above which a pixel is foreground, levels."""
         return np.maximum(self._settings.min_change, self._settings.noise_factor * self.noise)
 
-    def estimate_alignment(
-        self, frame: UInt8[np.ndarray, "height width 3"], previous: Alignment | None = None
-    ) -> Alignment:
+    def estimate_alignment(self, frame: Image, previous: Alignment | None = None) -> Alignment:
         """Estimate shift and gains of a frame.
 
         Args:
@@ -139,14 +135,12 @@ class Background:
         shift = guess if estimate is None else estimate
         return Alignment(shift, self._estimate_gains(frame, self.image, shift))
 
-    def align(
-        self, frame: UInt8[np.ndarray, "height width 3"], alignment: Alignment
-    ) -> UInt8[np.ndarray, "height width 3"]:
+    def align(self, frame: Image, alignment: Alignment) -> Image:
         """Undo the shift and the illumination change of a frame."""
         shifted = undo_shift(frame, alignment.shift) if alignment.shift.any() else frame
         return self._normalize(shifted, alignment.gains)
 
-    def difference(self, aligned: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
+    def difference(self, aligned: Image) -> Float[np.ndarray, "height width"]:
         """Largest change over the channels of an aligned frame, slightly blurred, levels."""
         channels = cv2.split(cv2.absdiff(aligned, self.image_uint8))
         maximum = cv2.max(cv2.max(channels[0], channels[1]), channels[2])

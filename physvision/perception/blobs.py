@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
-from physvision.perception.settings import DEFAULT_SETTINGS, AssociationSettings
+from physvision.perception.settings import AssociationSettings
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def detect_blobs(
     difference: np.ndarray,
     threshold: np.ndarray,
     background: np.ndarray,
-    settings: AssociationSettings = DEFAULT_SETTINGS.association,
+    settings: AssociationSettings,
 ) -> list[Blob]:
     """Detect the blobs of an aligned frame.
 

@@ -13,15 +13,16 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from physvision.core import VideoError
-from physvision.perception.settings import DEFAULT_SETTINGS, JitterSettings
+from physvision.perception.settings import JitterSettings
+
+Image = UInt8[np.ndarray, "height width 3"]
+Images = UInt8[np.ndarray, "samples height width 3"]
 
 
 class JitterEstimator:
     """Estimates the shift of frames against one reference image."""
 
-    def __init__(
-        self, reference: UInt8[np.ndarray, "height width 3"], settings: JitterSettings = DEFAULT_SETTINGS.jitter
-    ) -> None:
+    def __init__(self, reference: Image, settings: JitterSettings) -> None:
         """Select the edge pixels of the reference image."""
         self._settings = settings
         gray = _smooth_gray(reference)
@@ -38,9 +39,7 @@ class JitterEstimator:
         constant = np.ones((*self._levels.shape, 1))
         self._jacobian = np.concatenate([gradients, self._levels[..., None] / 128, constant], -1)
 
-    def estimate(
-        self, frame: UInt8[np.ndarray, "height width 3"], guess: Float[np.ndarray, "2"] | None = None
-    ) -> Float[np.ndarray, "2"] | None:
+    def estimate(self, frame: Image, guess: Float[np.ndarray, "2"] | None = None) -> Float[np.ndarray, "2"] | None:
         """Estimate the frame's shift in x and y, px; None if the image does not determine it.
 
         Args:
@@ -101,9 +100,7 @@ def undo_shift(image: np.ndarray, shift: np.ndarray) -> np.ndarray:
     return cv2.warpAffine(image, matrix, image.shape[1::-1], flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
 
-def check_static_camera(
-    samples: UInt8[np.ndarray, "samples height width 3"], settings: JitterSettings = DEFAULT_SETTINGS.jitter
-) -> None:
+def check_static_camera(samples: Images, settings: JitterSettings) -> None:
     """Reject a moving camera: nearly all corners, all over the image, move alike.
 
     Raises:

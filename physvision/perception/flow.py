@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from physvision.core import CheckpointError
+from physvision.core import CheckpointError, StrPath
 from physvision.core.checks import check_count
 from physvision.core.registry import register
 from physvision.core.resources import find
@@ -157,7 +156,7 @@ def endpoint_error(
     return (flow - truth).square().sum(1).sqrt()
 
 
-def save_flow(path: str | os.PathLike[str], network: PyramidFlow) -> Path:
+def save_flow(path: StrPath, network: PyramidFlow) -> Path:
     """Write a flow network to a file, usually NAME.safetensors."""
     return write_weights(path, network.state_dict(), {"levels": network.levels, "width": network.width}, FORMAT)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import cv2
 import numpy as np
 
 from physvision import video
-from physvision.core import Clip, InputError
+from physvision.core import Clip, InputError, StrPath
 from physvision.perception.settings import DEFAULT_SETTINGS
 
 Box = tuple[float, float, float, float]  # x and y of the upper left corner, width, height
@@ -30,7 +29,7 @@ class FrameSource:
         max_side: Largest side length, px; larger frames are downscaled by an integer factor.
     """
 
-    source: Clip | str | os.PathLike[str]
+    source: Clip | StrPath
     crop: Box | None = None
     start: float | None = None
     stop: float | None = None

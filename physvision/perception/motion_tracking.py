@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from physvision.core import Clip, InputError
+from physvision.core import Clip, InputError, StrPath
 from physvision.core.checks import check_count
 from physvision.perception.association import Tracklet, TrackletBuilder
 from physvision.perception.background import Alignment, Background, survey_background
@@ -26,7 +25,7 @@ Detections = list[Detection | None]
 
 
 def find_tracks(
-    clip: Clip | str | os.PathLike[str],
+    clip: Clip | StrPath,
     objects: int | None = None,
     object: Box | str | tuple[float, float, float] | None = None,
     crop: Box | None = None,
@@ -249,7 +248,7 @@ def _repeats(positions: np.ndarray, observed: np.ndarray, changes: np.ndarray) -
 
 
 def merge_targets(
-    targets: list[Target], detections: list[Detections], settings: TrackSettings = DEFAULT_SETTINGS.track
+    targets: list[Target], detections: list[Detections], settings: TrackSettings
 ) -> tuple[list[Target], list[Detections]]:
     """Merge targets at the same positions, and targets of which one continues another.
 

@@ -7,18 +7,15 @@ takes a frame at any time in between. Such timestamps are repaired by the motion
 
 from __future__ import annotations
 
-import csv
 import math
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from physvision.core import InputError, ShapeError
+from physvision.core import InputError, ShapeError, StrPath
 from physvision.core.tables import read_table
 from physvision.perception.settings import DEFAULT_SETTINGS, TimestampSettings
 
@@ -87,28 +84,7 @@ class Track:
         return replace(self, **{name: getattr(self, name)[start:stop] for name in names})
 
 
-def write_tracks(path: str | os.PathLike[str], tracks: Sequence[Track]) -> None:
-    """Write tracks with common times as columns `t, x, y[, angle]`; fields are empty where not observed."""
-    if not tracks or any(not np.array_equal(track.times, tracks[0].times) for track in tracks):
-        raise InputError("tracks: expected at least one, all with the same times")
-    names = ["t"]
-    for index, track in enumerate(tracks, 1):
-        suffix = f"_{index}" if len(tracks) > 1 else ""
-        names += [name + suffix for name in ("x", "y", "angle")[: 2 if track.angle is None else 3]]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for sample, time in enumerate(tracks[0].times):
-            row: list[str] = [f"{time:.9g}"]
-            for track in tracks:
-                values = list(track.positions[sample]) + ([] if track.angle is None else [track.angle[sample]])
-                if track.unit == "m":  # in tables in meters, y points up
-                    values[1:] = [-value for value in values[1:]]
-                row += [f"{value:.9g}" if track.observed[sample] else "" for value in values]
-            writer.writerow(row)
-
-
-def read_tracks(path: str | os.PathLike[str], unit: str = "px") -> list[Track]:
+def read_tracks(path: StrPath, unit: str = "px") -> list[Track]:
     """Read tracks from a table with a header: times `t`, then `x`, `y` and optionally `angle` (rad) of each object.
 
     Column names may have a suffix after an underscore (`x_1`, `y_1`, `x_bob`). Columns are separated by commas,

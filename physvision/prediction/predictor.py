@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import Clip, DeviceError, InputError, State, Trajectory, brightness
+from physvision.core import Clip, DeviceError, InputError, State, StrPath, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
 from physvision.models import PredictiveAutoencoder, load
@@ -19,7 +18,7 @@ from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
 from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
 
-Video = str | os.PathLike[str] | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
+Video = StrPath | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
 
 
 class Predictor:
@@ -65,7 +64,7 @@ class Predictor:
 
     @classmethod
     def from_checkpoint(
-        cls, name: str | os.PathLike[str], *, horizon: float = 1.0, device: str = "auto", batch: int = 32
+        cls, name: StrPath, *, horizon: float = 1.0, device: str = "auto", batch: int = 32
     ) -> Predictor:
         """Load a model by its name, such as "pendulum", or by the path of a file; other arguments as above."""
         return cls(load(name), horizon=horizon, device=device, batch=batch)
@@ -183,7 +182,7 @@ class Predictor:
 
 def predict(
     video: Video,
-    checkpoint: str | os.PathLike[str],
+    checkpoint: StrPath,
     *,
     horizon: float = 1.0,
     conversion: Conversion | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -18,7 +17,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from physvision.core import PhysvisionError
+from physvision.core import PhysvisionError, StrPath
 from physvision.prediction.domain_check import MismatchError
 from physvision.prediction.mechanics import parameter_rows
 from physvision.prediction.prediction import Segment
@@ -36,7 +35,7 @@ _SEGMENT_FIELDS = ("confidence", "reprojection_score", "valid", "psnr", "ssim")
 def save(
     predictor: Predictor,
     video: Video,
-    folder: str | os.PathLike[str],
+    folder: StrPath,
     conversion: Conversion | None = None,
     *,
     scale: float | str | None = None,

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from physvision.core import FileError
+from physvision.core import FileError, StrPath
 
 
 def partial(path: Path) -> Path:
@@ -17,7 +17,7 @@ def partial(path: Path) -> Path:
 class OutputFolder:
     """Context manager that creates a folder, and removes what it created if nothing was written before an error."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = Path(path)
         self._created: list[Path] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 from av.container import InputContainer
 from jaxtyping import Float
 
-from physvision.core import VideoError
+from physvision.core import StrPath, VideoError
 from physvision.video.decoding import DECODING_ERRORS, open_container
 
 
@@ -35,7 +34,7 @@ class AudioTrack:
         return self.start + np.arange(len(self.samples)) / self.sample_rate
 
 
-def read_audio(path: str | os.PathLike[str]) -> AudioTrack | None:
+def read_audio(path: StrPath) -> AudioTrack | None:
     """Read the first audio track of a file; None if it has none.
 
     Raises:

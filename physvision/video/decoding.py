@@ -17,7 +17,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 from jaxtyping import UInt8
 
-from physvision.core import FileError, VideoError
+from physvision.core import FileError, StrPath, VideoError
 
 Color = Literal["auto", "rgb", "gray"]
 Matrix = tuple[tuple[int, int], tuple[int, int]]
@@ -31,9 +31,7 @@ MIN_THREADED_PIXELS = 512 * 512  # smaller frames are coded faster by one thread
 
 
 @contextmanager
-def open_container(
-    path: str | os.PathLike[str], kind: Literal["video", "audio"] = "video"
-) -> Iterator[tuple[InputContainer, Any]]:
+def open_container(path: StrPath, kind: Literal["video", "audio"] = "video") -> Iterator[tuple[InputContainer, Any]]:
     """Open a file; yield the container and its first stream of this kind, None if it has no audio.
 
     Raises:
@@ -67,7 +65,7 @@ def open_container(
 
 
 def decode_frames(
-    path: str | os.PathLike[str], container: InputContainer, stream: VideoStream
+    path: StrPath, container: InputContainer, stream: VideoStream
 ) -> Iterator[tuple[float | None, av.VideoFrame]]:
     """Yield the frames in display order with their timestamps, s, None where there is none."""
     count = 0
@@ -101,7 +99,7 @@ def display_matrix(frame: av.VideoFrame) -> Matrix | None:
 
 
 def to_levels(
-    path: str | os.PathLike[str], frame: av.VideoFrame, color: Color, matrix: Matrix | None
+    path: StrPath, frame: av.VideoFrame, color: Color, matrix: Matrix | None
 ) -> UInt8[np.ndarray, "height width channels"]:
     """Convert a frame to levels, rotated and reflected by its display matrix."""
     is_gray = color == "gray" or (color == "auto" and frame.format.name.startswith("gray"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from physvision.core import Clip, FileError, InputError, VideoError
+from physvision.core import Clip, FileError, InputError, StrPath, VideoError
 from physvision.core.checks import check_count
 from physvision.core.clip import frame_interval
 from physvision.video.conversion import Conversion, check_constant_size
@@ -32,7 +31,7 @@ from physvision.video.decoding import (
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 
 
-def list_images(folder: str | os.PathLike[str]) -> list[Path]:
+def list_images(folder: StrPath) -> list[Path]:
     """List the images of a folder in the order of the numbers in their names: frame9 before frame10.
 
     Raises:
@@ -56,7 +55,7 @@ def read_image(path: Path, color: Color) -> UInt8[np.ndarray, "height width chan
     return image[..., None] if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
 
 
-def stream_images(folder: str | os.PathLike[str], color: Color, fps: float) -> Iterator[tuple[float, np.ndarray]]:
+def stream_images(folder: StrPath, color: Color, fps: float) -> Iterator[tuple[float, np.ndarray]]:
     """Yield the images of a folder with their times at `fps` images per second."""
     for number, path in enumerate(list_images(folder)):
         yield number / fps, read_image(path, color)
@@ -87,7 +86,7 @@ class VideoInfo:
     pixel_format: str
 
 
-def read_info(path: str | os.PathLike[str]) -> VideoInfo:
+def read_info(path: StrPath) -> VideoInfo:
     """Read the properties of a video file or a folder of images, decoding only the first frame."""
     if Path(path).is_dir():
         images = list_images(path)
@@ -113,7 +112,7 @@ def read_info(path: str | os.PathLike[str]) -> VideoInfo:
         )
 
 
-def read_timestamps(path: str | os.PathLike[str]) -> Float[np.ndarray, " frames"]:
+def read_timestamps(path: StrPath) -> Float[np.ndarray, " frames"]:
     """Read the timestamps of all frames, s, in increasing order, without decoding.
 
     An interval of twice the usual length is a frame that the camera or its recorder dropped, see `frame_timing`.
@@ -131,7 +130,7 @@ def read_timestamps(path: str | os.PathLike[str]) -> Float[np.ndarray, " frames"
 
 
 def stream(
-    path: str | os.PathLike[str], color: Color = "auto", conversion: Conversion | None = None
+    path: StrPath, color: Color = "auto", conversion: Conversion | None = None
 ) -> Iterator[tuple[float, UInt8[np.ndarray, "height width channels"]]]:
     """Yield the times (s since the first frame) and frames of a video, one at a time.
 
@@ -167,9 +166,7 @@ def stream(
     return ((time, conversion(frame)) for time, frame in timed_frames)
 
 
-def chunks(
-    path: str | os.PathLike[str], size: int, color: Color = "auto", conversion: Conversion | None = None
-) -> Iterator[Clip]:
+def chunks(path: StrPath, size: int, color: Color = "auto", conversion: Conversion | None = None) -> Iterator[Clip]:
     """Yield a video in clips of `size` frames, the last one shorter; arguments and errors as in `stream`."""
     check_count("size", size)
     frames = stream(path, color, conversion)
@@ -178,7 +175,7 @@ def chunks(
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: StrPath,
     start: int = 0,
     stop: int | None = None,
     color: Color = "auto",
@@ -205,7 +202,7 @@ def _make_clip(frames: list[tuple[float, np.ndarray]], source: str) -> Clip:
     return Clip(images, torch.tensor([time for time, _ in frames], dtype=torch.float64), source)
 
 
-def _stream_file(path: str | os.PathLike[str], color: Color) -> Iterator[tuple[float, np.ndarray]]:
+def _stream_file(path: StrPath, color: Color) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times and frames of a file as they are stored."""
     with open_container(path) as (container, video):
         rate = video.average_rate or video.guessed_rate
@@ -230,13 +227,13 @@ def _stream_file(path: str | os.PathLike[str], color: Color) -> Iterator[tuple[f
         _check_complete(path, stated_duration(container, video), count, time + interval)
 
 
-def _check_complete(path: str | os.PathLike[str], stated: float | None, count: int, duration: float) -> None:
+def _check_complete(path: StrPath, stated: float | None, count: int, duration: float) -> None:
     # Files round the duration of their last frame, so a difference of a tenth of a second is no damage.
     if stated is not None and duration < stated - max(0.1, 2 * duration / count):
         raise VideoError(f"{path}: cut off after {duration:.2f} s ({count} frames) of {stated:.2f} s")
 
 
-def _typical_fps(path: str | os.PathLike[str]) -> float:
+def _typical_fps(path: StrPath) -> float:
     """Frame rate by the usual interval; the average rate would include dropped frames."""
     intervals = torch.from_numpy(np.diff(read_timestamps(path)))
     return 1.0 / frame_interval(intervals) if len(intervals) else 1.0

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from physvision.core import Clip, InputError, Scene, ShapeError
+from physvision.core import Clip, InputError, Scene, ShapeError, StrPath
 from physvision.video.conversion import Conversion, check_constant_size
 from physvision.video.reading import VideoInfo, read_info, stream
 from physvision.video.writing import to_uint8
@@ -172,9 +172,7 @@ class SceneStream:
         return self.read()
 
 
-def open_scene_stream(
-    video: str | os.PathLike[str] | Frames, scene: Scene, conversion: Conversion | None = None
-) -> SceneStream:
+def open_scene_stream(video: StrPath | Frames, scene: Scene, conversion: Conversion | None = None) -> SceneStream:
     """Open the frames of a video as a scene expects them.
 
     Args:

@@ -18,7 +18,7 @@ from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTr
 from av.video.stream import VideoStream
 from torch import Tensor
 
-from physvision.core import Clip, FileError, InputError, ShapeError, VideoError
+from physvision.core import Clip, FileError, InputError, ShapeError, StrPath, VideoError
 from physvision.core.checks import check_positive
 from physvision.video.decoding import set_thread_count
 
@@ -81,7 +81,7 @@ class VideoWriter:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: StrPath,
         fps: FrameRate | None = 30,
         *,
         lossless: bool = False,
@@ -209,7 +209,7 @@ class VideoWriter:
 
 
 def write(
-    path: str | os.PathLike[str],
+    path: StrPath,
     frames: Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor],
     fps: FrameRate | None = None,
     *,

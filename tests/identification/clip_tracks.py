@@ -1,5 +1,7 @@
 """Tracks of drawn clips, without drawing them."""
 
+import csv
+
 import numpy as np
 
 from physvision.perception import Track
@@ -23,3 +25,22 @@ def tracks_of(clip, seed=0):
         )
         for body in range(positions.shape[1])
     ]
+
+
+def write_tracks(path, tracks):
+    """Write tracks with common times as columns `t, x, y[, angle]`; fields are empty where not observed."""
+    names = ["t"]
+    for index, track in enumerate(tracks, 1):
+        suffix = f"_{index}" if len(tracks) > 1 else ""
+        names += [name + suffix for name in ("x", "y", "angle")[: 2 if track.angle is None else 3]]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for sample, time in enumerate(tracks[0].times):
+            row = [f"{time:.9g}"]
+            for track in tracks:
+                values = list(track.positions[sample]) + ([] if track.angle is None else [track.angle[sample]])
+                if track.unit == "m":  # in tables in meters, y points up
+                    values[1:] = [-value for value in values[1:]]
+                row += [f"{value:.9g}" if track.observed[sample] else "" for value in values]
+            writer.writerow(row)

@@ -7,6 +7,7 @@ from physvision import video
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import identify
 from physvision.identification.impacts import audio_restitution
+from physvision.identification.settings import AudioSettings
 from physvision.perception import detect_onsets
 
 RATE = 44_100
@@ -45,12 +46,12 @@ def test_knocks_that_come_late_and_between_noises_tell_the_restitution():
     moments = 0.4 + np.concatenate([[0], np.cumsum(0.5 * 0.8 ** np.arange(5))])
     bounce_times = moments + random.uniform(-0.02, 0.0, len(moments))  # the last frame before each
     knock_times = np.sort([*(moments + 0.04), 0.1, 0.77])
-    result = audio_restitution(bounce_times, knock_times, 0.03)
+    result = audio_restitution(bounce_times, knock_times, 0.03, AudioSettings())
     assert result is not None
     assert result.num_bounces == len(moments)
     assert abs(result.restitution - 0.8) < 1e-9
-    assert audio_restitution(bounce_times[:2], knock_times, 0.03) is None
-    assert audio_restitution(bounce_times, np.zeros(0), 0.03) is None
+    assert audio_restitution(bounce_times[:2], knock_times, 0.03, AudioSettings()) is None
+    assert audio_restitution(bounce_times, np.zeros(0), 0.03, AudioSettings()) is None
 
 
 def test_a_drawn_clip_with_a_drawn_sound_track(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from physvision.identification import identify, impacts
+from physvision.identification.kind_settings import BounceSettings
 from physvision.identification.kinds import bounce
 from physvision.perception import Track
 
@@ -34,7 +35,7 @@ def softer_when_hard(speed):
 
 def test_what_each_impact_keeps():
     times, down, expected = bouncing_heights(softer_when_hard)
-    hits = impacts.find_bounces(times, down, 0.2)
+    hits = impacts.find_bounces(times, down, 0.2, BounceSettings())
     restitutions = bounce.impact_restitutions(times, down, hits, FLOOR)
     assert len(restitutions) >= 4
     # Of flights of twenty samples, with 0.2 px of noise, which are led on to the floor by two samples at either end.

@@ -9,6 +9,7 @@ from identification.clip_tracks import NOISE, tracks_of
 from physvision.datasets.clips import Filming, draw
 from physvision.datasets.clips.motion import GRAVITY
 from physvision.identification import identify, impacts
+from physvision.identification.kind_settings import CollisionSettings
 from physvision.identification.kinds import collision
 from physvision.identification.model import Evidence
 from physvision.identification.view import View
@@ -36,7 +37,7 @@ def test_velocities_before_and_after_a_meeting_where_friction_is_strong():
     )
     second_path = decelerated(hit + 17 * normal, impulse, late)
     positions = np.concatenate([first_path, second_path], 1) + random.normal(0, 0.1, (100, 4))
-    moment, found_before, found_after, _ = impacts.find_impact(times, positions)
+    moment, found_before, found_after, _ = impacts.find_impact(times, positions, CollisionSettings())
     assert abs(moment - impact_time) < 1.5 / 240
     # Lines through fifteen samples of a motion that slows down: half of what it loses meanwhile.
     off = RUBS * 15 / 240 / 2 + 10

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from identification.clip_tracks import tracks_of
+from identification.clip_tracks import tracks_of, write_tracks
 
 from physvision.cli import main
 from physvision.datasets.clips import draw
 from physvision.identification.command import build_parser
-from physvision.perception import write_tracks
 
 
 def test_tracks_as_a_table(tmp_path, capsys):

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from identification.clip_tracks import write_tracks
 
 from physvision import video
 from physvision.cli import main
@@ -16,7 +17,7 @@ from physvision.identification import CustomScene, identify
 from physvision.identification.command import build_parser
 from physvision.identification.property_names import find_entry
 from physvision.identification.tracked_points import TrackedPoints, moving_body_names
-from physvision.perception import Track, write_tracks
+from physvision.perception import Track
 from physvision.physics import articulated, rigid2d
 
 NOISE, FPS, SCALE, CORNER = 0.15, 60, 400.0, np.array([160.0, 40.0])

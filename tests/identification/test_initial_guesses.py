@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from physvision.identification import impacts, initial_guesses, parabolas
+from physvision.identification.kind_settings import BounceSettings
 
 
 def test_derivatives_of_a_quartic_are_exact_even_where_samples_are_missing():
@@ -46,4 +47,4 @@ def test_a_frame_that_is_shown_twice_hides_no_impact():
         times < hit, 4905 * times**2, 4905 * hit**2 - 5886 * 0.7 * (times - hit) + 4905 * (times - hit) ** 2
     )
     down[33] = down[32]
-    assert impacts.find_bounces(times, 0.2 * down, 0.1) == [36]
+    assert impacts.find_bounces(times, 0.2 * down, 0.1, BounceSettings()) == [36]

@@ -4,6 +4,7 @@ import numpy as np
 
 from physvision.perception.background import Background
 from physvision.perception.camera_jitter import JitterEstimator
+from physvision.perception.settings import JitterSettings
 
 WALL, GREEN, DARK_GREEN = (170, 160, 165), (10, 135, 35), (10, 105, 28)
 SAMPLES = 48
@@ -45,7 +46,7 @@ def test_a_shadow_beside_a_dark_bar_leaves_the_wall_as_it_is():
 
 def test_a_picture_without_edges_tells_of_no_shift():
     even = np.full((120, 160, 3), 128, np.uint8)
-    assert JitterEstimator(even).estimate(even) is None
+    assert JitterEstimator(even, JitterSettings()).estimate(even) is None
 
 
 def test_a_frame_that_tells_of_no_shift_is_where_the_last_one_was():

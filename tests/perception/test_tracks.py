@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from identification.clip_tracks import write_tracks
 
 from physvision.core import InputError
-from physvision.perception import Track, read_tracks, write_tracks
+from physvision.perception import Track, read_tracks
 from physvision.perception.track import estimate_noise
 
 
