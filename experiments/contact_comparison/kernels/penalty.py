@@ -23,19 +23,12 @@ from physvision.physics.articulated.kernels.dynamics.forward import solve_forwar
 from physvision.physics.articulated.kernels.dynamics.inverse import dynamics_residual_backward, propagate_accelerations
 from physvision.physics.articulated.kernels.dynamics.joints import integrate_positions
 from physvision.physics.articulated.kernels.dynamics.kinematics import forward_kinematics
-from physvision.physics.articulated.kernels.precision import scalar, vec3
+from physvision.physics.articulated.kernels.precision import Array3d, scalar, vec3
 from physvision.physics.articulated.kernels.rollouts.template import rollout_kernels
-from physvision.physics.articulated.kernels.rollouts.trajectory import euler_backward
 from physvision.physics.articulated.kernels.spatial.vectors import transpose_product, zero3
-from physvision.physics.articulated.kernels.structs import (
-    Contact,
-    ContactGradients,
-    Forces,
-    Gradients,
-    Model,
-    Tree,
-    Workspace,
-)
+from physvision.physics.articulated.kernels.structs import Contact, System, Tree, Workspace
+
+from .euler import euler_backward
 
 MAX_FORCE_DISTANCES = wp.constant(scalar(40.0))  # distances at which a soft force is less than rounding
 
@@ -102,9 +95,7 @@ def force_backward(law: Law, separation: scalar, velocity: vec3, friction: scala
 
 
 @wp.func
-def detect_contact(
-    tree: Tree, work: Workspace, model: Model, contact: Contact, law: Law, world: int, row: int, pair: int
-):
+def detect_contact(tree: Tree, work: Workspace, contact: Contact, s: System, law: Law, world: int, row: int, pair: int):
     """Write separation, velocity, friction and Jacobian of a candidate to slot 0.
 
     Returns True if it is near enough for a force.
@@ -112,16 +103,16 @@ def detect_contact(
     max_separation = MAX_FORCE_DISTANCES * law.distance
     contact.blocks.friction[world, 0] = scalar(0.0)
     separation = scalar(0.0)
-    if pair < model.pairs.count:
-        primitive = pair_primitive(model, contact, world, pair)
+    if pair < s.model.pairs.count:
+        primitive = pair_primitive(contact, s, world, pair)
         separation = primitive.separation
         if separation < max_separation:
-            contact.blocks.friction[world, 0] = model.pairs.friction[world, pair]
-            write_contact_jacobian(tree, work, model, contact, world, 0, pair, primitive)
+            contact.blocks.friction[world, 0] = s.model.pairs.friction[world, pair]
+            write_contact_jacobian(tree, work, contact, s, world, 0, pair, primitive)
     else:
-        separation = limit_separation(model, contact, world, pair)
+        separation = limit_separation(contact, s, world, pair)
         if separation < max_separation:
-            write_limit_jacobian(tree, model, contact, world, 0, pair)
+            write_limit_jacobian(tree, contact, s, world, 0, pair)
     contact.detection.separation[world, pair] = separation
     if separation < max_separation:
         contact.solver.velocity[world, 0] = contact_velocity(tree, contact, world, 0, work.v, row)
@@ -130,17 +121,17 @@ def detect_contact(
 
 @wp.func
 def add_contact_forces(
-    tree: Tree, work: Workspace, model: Model, contact: Contact, law: Law, world: int, row: int, h: scalar
+    tree: Tree, work: Workspace, contact: Contact, s: System, law: Law, world: int, row: int, h: scalar
 ):
     """Compute velocity_change[row] = Σ Jᵀ F, the largest penetration, and the impulses of a step of length h."""
     for d in range(tree.velocities):
         contact.solver.velocity_change[world, row, d] = scalar(0.0)
-    for pair in range(model.pairs.count):
+    for pair in range(s.model.pairs.count):
         contact.status.pair_impulse[world, pair] = zero3()
     threshold = MAX_FORCE_DISTANCES * law.distance
-    pair = next_candidate(model, contact, world, 0, threshold)
-    while pair < model.candidates:
-        if detect_contact(tree, work, model, contact, law, world, row, pair):
+    pair = next_candidate(contact, s, world, 0, threshold)
+    while pair < s.model.candidates:
+        if detect_contact(tree, work, contact, s, law, world, row, pair):
             force = contact_force(
                 law,
                 contact.detection.separation[world, pair],
@@ -151,31 +142,23 @@ def add_contact_forces(
             contact.status.penetration[world] = wp.max(
                 contact.status.penetration[world], -contact.detection.separation[world, pair]
             )
-            if pair < model.pairs.count:
+            if pair < s.model.pairs.count:
                 contact.status.pair_impulse[world, pair] = h * transpose_product(contact.blocks.frame[world, 0], force)
-        pair = next_candidate(model, contact, world, pair + 1, threshold)
+        pair = next_candidate(contact, s, world, pair + 1, threshold)
 
 
 @wp.func
 def add_contact_forces_backward(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
-    law: Law,
-    world: int,
-    row: int,
+    tree: Tree, work: Workspace, contact: Contact, s: System, law: Law, world: int, row: int
 ):
     """Compute the adjoint of −λᵀ Σ Jᵀ F for λ = multiplier[row]: add to q_bar[row], v_bar[row] and the gradients."""
     for d in range(tree.velocities):
         work.step_velocity[world, 0, d] = work.v[world, row, d]
         work.step_velocity[world, 1, d] = work.multiplier[world, row, d]
     threshold = MAX_FORCE_DISTANCES * law.distance
-    pair = next_candidate(model, contact, world, 0, threshold)
-    while pair < model.candidates:
-        if detect_contact(tree, work, model, contact, law, world, row, pair):
+    pair = next_candidate(contact, s, world, 0, threshold)
+    while pair < s.model.candidates:
+        if detect_contact(tree, work, contact, s, law, world, row, pair):
             separation = contact.detection.separation[world, pair]
             velocity = contact.solver.velocity[world, 0]
             friction = contact.blocks.friction[world, 0]
@@ -187,47 +170,23 @@ def add_contact_forces_backward(
             add_jacobian_transpose(tree, contact, world, 0, velocity_bar, work.v_bar, row)
             along = wp.matrix_from_rows(velocity_bar, -force, zero3())
             contact_power_backward(
-                tree,
-                model,
-                work,
-                gradients,
-                contact_gradients,
-                contact,
-                world,
-                row,
-                pair,
-                0,
-                1,
-                1,
-                along,
-                scalar(0.0),
-                separation_bar,
+                tree, work, contact, s, world, row, pair, 0, 1, 1, along, scalar(0.0), separation_bar
             )
-            if contact_gradients.is_requested != 0 and pair < model.pairs.count:
-                contact_gradients.pairs.friction[world, pair] = (
-                    contact_gradients.pairs.friction[world, pair] + friction_bar
+            if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
+                s.contact_gradients.pairs.friction[world, pair] = (
+                    s.contact_gradients.pairs.friction[world, pair] + friction_bar
                 )
-        pair = next_candidate(model, contact, world, pair + 1, threshold)
+        pair = next_candidate(contact, s, world, pair + 1, threshold)
 
 
 @wp.func(inline=True)
-def accelerate(
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    model: Model,
-    contact: Contact,
-    law: Law,
-    world: int,
-    step: int,
-    h: scalar,
-):
+def accelerate(tree: Tree, work: Workspace, contact: Contact, s: System, law: Law, world: int, step: int, h: scalar):
     """Compute work.a[0] = q̈ with contact forces at (work.q[0], work.v[0]), and the velocity after the step."""
     forward_kinematics(tree, work, world, 0)
-    update_poses_from_links(tree, work, model, contact, world, 0)
+    update_poses_from_links(tree, work, contact, s, world, 0)
     copy_link_rotations(tree, work, contact, world)
-    solve_forward_dynamics(tree, work, forces, world, step, 0, h)
-    add_contact_forces(tree, work, model, contact, law, world, 0, h)
+    solve_forward_dynamics(tree, work, s.forces, world, step, 0, h)
+    add_contact_forces(tree, work, contact, s, law, world, 0, h)
     solve_inertia(tree, work, world, contact.solver.velocity_change, 0, contact.solver.velocity_change, 0)
     for d in range(tree.velocities):
         work.a[world, 0, d] = work.a[world, 0, d] + contact.solver.velocity_change[world, 0, d]
@@ -235,19 +194,9 @@ def accelerate(
 
 
 @wp.func(inline=True)
-def take_step(
-    law: Law,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    model: Model,
-    contact: Contact,
-    world: int,
-    step: int,
-    is_last: int,
-):
+def take_step(law: Law, tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, is_last: int):
     """Advance row 0 by a step; returns the row of the state after it."""
-    accelerate(tree, work, forces, model, contact, law, world, step, law.dt)
+    accelerate(tree, work, contact, s, law, world, step, law.dt)
     integrate_positions(tree, world, work.q, 0, 1, work.v, 1, law.dt)
     return wp.int32(1)
 
@@ -257,27 +206,24 @@ def step_backward(
     law: Law,
     tree: Tree,
     work: Workspace,
-    forces: Forces,
-    model: Model,
     contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
+    s: System,
     world: int,
     step: int,
     steps: int,
     truncate: int,
-    q: wp.array3d(dtype=scalar),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q: Array3d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
 ):
     """Add the contact forces to the residual of inverse dynamics as −Σ Jᵀ F."""
     h = law.dt
-    accelerate(tree, work, forces, model, contact, law, world, step, h)
+    accelerate(tree, work, contact, s, law, world, step, h)
     euler_backward(tree, work, world, step, steps, truncate, h, q, trajectory_q_bar, trajectory_v_bar)
     solve_inertia(tree, work, world, work.a_bar, 0, work.multiplier, 0)
     propagate_accelerations(tree, work, world, 0)
-    add_contact_forces_backward(tree, work, model, contact, gradients, contact_gradients, law, world, 0)
-    dynamics_residual_backward(tree, work, forces, gradients, world, step, 0, 0, h)
+    add_contact_forces_backward(tree, work, contact, s, law, world, 0)
+    dynamics_residual_backward(tree, work, s.forces, s.gradients, world, step, 0, 0, h)
 
 
 rollout, rollout_backward = rollout_kernels(Law, take_step, step_backward)

@@ -237,6 +237,16 @@ class ContactGradientsStruct:
     is_requested: int
 
 
+@wp.struct
+class SystemStruct:
+    """Structs of a launch with contact besides the tree and the workspaces; forward kernels have no gradients."""
+
+    forces: ForcesStruct
+    model: ContactModelStruct
+    gradients: GradientsStruct
+    contact_gradients: ContactGradientsStruct
+
+
 # Functions take the structs by reference: by value, every call would copy kilobytes. In the kernels of contact every
 # function that takes them is inlined, where necessary by `inline=True`: one that is not keeps all fields in memory, and
 # the backward pass takes a third longer.
@@ -248,3 +258,4 @@ Gradients = wp.ref[GradientsStruct]
 Model = wp.ref[ContactModelStruct]
 Contact = wp.ref[ContactWorkspaceStruct]
 ContactGradients = wp.ref[ContactGradientsStruct]
+System = wp.ref[SystemStruct]

@@ -7,14 +7,14 @@ have the signs and bounds that the modes ask for.
 
 import warp as wp
 
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem
 from .rows import row_velocity
 from .sparse_system import factor_system, row_displacement, set_contact_stiffness, solve_rows
 
 
 @wp.func
-def has_free_friction(p: Problem, i: wp.int32):
+def has_free_friction(p: Problem, i: int):
     """Return 1 if the friction of contact i is unknown: it has some, and does not slide from the start."""
     result = wp.int32(0)
     if p.sliding[i] == 0 and p.friction[i] > scalar(0.0):
@@ -23,13 +23,7 @@ def has_free_friction(p: Problem, i: wp.int32):
 
 
 @wp.func
-def update_row_velocities(
-    p: Problem,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-):
+def update_row_velocities(p: Problem, contacts: int, rows: Array1d, columns: Array1d, multipliers: Array1d):
     """Set `row_velocity` from these multipliers, the compliance of contacts included."""
     row_displacement(p, p.joint_rows + 2 * contacts, columns, multipliers)
     for r in range(p.joint_rows + 2 * contacts):
@@ -39,7 +33,7 @@ def update_row_velocities(
 
 
 @wp.func
-def complementary_velocity(p: Problem, i: wp.int32, r: wp.int32):
+def complementary_velocity(p: Problem, i: int, r: int):
     """Return the velocity that is zero where contact i, at row r, bears a load.
 
     It is the normal velocity; in the relaxed problem less the velocity by which sliding contacts part.
@@ -51,7 +45,7 @@ def complementary_velocity(p: Problem, i: wp.int32, r: wp.int32):
 
 
 @wp.func
-def complementarity_residual(p: Problem, contacts: wp.int32, multipliers: wp.array(dtype=scalar)):
+def complementarity_residual(p: Problem, contacts: int, multipliers: Array1d):
     """Return the largest violation of the problem by multipliers and row velocities, as a velocity."""
     worst = scalar(0.0)
     for r in range(p.joint_rows):
@@ -69,13 +63,7 @@ def complementarity_residual(p: Problem, contacts: wp.int32, multipliers: wp.arr
 
 
 @wp.func
-def modes_from_solution(
-    p: Problem,
-    contacts: wp.int32,
-    multipliers: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-):
+def modes_from_solution(p: Problem, contacts: int, multipliers: Array1d, mode: IntArray1d, ratio: Array1d):
     """Set the contact modes from multipliers and row velocities; return 1 if a mode changed."""
     changed = wp.int32(0)
     for i in range(contacts):
@@ -101,14 +89,14 @@ def modes_from_solution(
 @wp.func
 def solve_active_set(
     p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
+    contacts: int,
+    n: int,
+    rows: Array1d,
+    columns: Array1d,
+    mode: IntArray1d,
+    ratio: Array1d,
     tolerance: scalar,
-    max_solves: wp.int32,
+    max_solves: int,
 ):
     """Solve for given contact modes and update them by the solution until they are verified; return 1 if they are.
 

@@ -4,7 +4,7 @@ import warp as wp
 
 from .active_set import complementarity_residual, update_row_velocities
 from .contact_solver import close_contact, solve_contacts, solve_contacts_adjoint, velocity_tolerance
-from .precision import scalar
+from .precision import Array1d, Array2d, IntArray1d, IntArray2d, scalar
 from .problem import Problem, Settings, carve_problem
 from .rows import apply_impulse, row_velocity
 from .sparse_system import delassus_diagonal, number_unknowns
@@ -13,13 +13,7 @@ OPTIONS = {"max_unroll": 6, "cpu_compiler_flags": "-march=native"}
 
 
 @wp.func
-def fill_problem(
-    p: Problem,
-    row_bodies: wp.array2d(dtype=wp.int32),
-    inverse_mass: wp.array(dtype=scalar),
-    friction: wp.array(dtype=scalar),
-    contacts: wp.int32,
-):
+def fill_problem(p: Problem, row_bodies: IntArray2d, inverse_mass: Array1d, friction: Array1d, contacts: int):
     """Set bodies, masses and friction of a problem; nothing sleeps, and no contact slides from the start."""
     p.work_budget = 1 << 29
     p.restitution_threshold = scalar(0.0)
@@ -37,24 +31,24 @@ def fill_problem(
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def solve_problems(
-    first: wp.int32,
+    first: int,
     settings: Settings,
-    bodies: wp.int32,
-    joint_rows: wp.int32,
-    contacts: wp.int32,
-    row_bodies: wp.array2d(dtype=wp.int32),
-    inverse_mass: wp.array2d(dtype=scalar),
-    rows: wp.array2d(dtype=scalar),
-    offset: wp.array2d(dtype=scalar),
-    friction: wp.array2d(dtype=scalar),
-    velocity: wp.array2d(dtype=scalar),
-    multipliers: wp.array2d(dtype=scalar),
-    ratio: wp.array2d(dtype=scalar),
-    mode: wp.array2d(dtype=wp.int32),
-    residual: wp.array(dtype=scalar),
-    iterations: wp.array(dtype=wp.int32),
-    real: wp.array2d(dtype=scalar),
-    integer: wp.array2d(dtype=wp.int32),
+    bodies: int,
+    joint_rows: int,
+    contacts: int,
+    row_bodies: IntArray2d,
+    inverse_mass: Array2d,
+    rows: Array2d,
+    offset: Array2d,
+    friction: Array2d,
+    velocity: Array2d,
+    multipliers: Array2d,
+    ratio: Array2d,
+    mode: IntArray2d,
+    residual: Array1d,
+    iterations: IntArray1d,
+    real: Array2d,
+    integer: IntArray2d,
 ):
     """Replace the free velocities by the solution, and set multipliers, friction ratios and contact modes."""
     world = first + wp.tid()
@@ -86,21 +80,21 @@ def solve_problems(
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def solve_adjoints(
-    first: wp.int32,
+    first: int,
     settings: Settings,
-    bodies: wp.int32,
-    joint_rows: wp.int32,
-    contacts: wp.int32,
-    row_bodies: wp.array2d(dtype=wp.int32),
-    inverse_mass: wp.array2d(dtype=scalar),
-    rows: wp.array2d(dtype=scalar),
-    friction: wp.array2d(dtype=scalar),
-    velocity_bar: wp.array2d(dtype=scalar),
-    ratio: wp.array2d(dtype=scalar),
-    mode: wp.array2d(dtype=wp.int32),
-    kappa: wp.array2d(dtype=scalar),
-    real: wp.array2d(dtype=scalar),
-    integer: wp.array2d(dtype=wp.int32),
+    bodies: int,
+    joint_rows: int,
+    contacts: int,
+    row_bodies: IntArray2d,
+    inverse_mass: Array2d,
+    rows: Array2d,
+    friction: Array2d,
+    velocity_bar: Array2d,
+    ratio: Array2d,
+    mode: IntArray2d,
+    kappa: Array2d,
+    real: Array2d,
+    integer: IntArray2d,
 ):
     """Set the adjoint multipliers κ of all rows from the cotangent of the velocities."""
     world = first + wp.tid()

@@ -12,13 +12,13 @@ import warp as wp
 
 from .linear import factor_bordered, solve, solve_transposed
 from .mode_search import search_modes
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem, clear
 from .rows import add_row, weighted_velocity
 
 
 @wp.func
-def assemble_delassus(p: Problem, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), n: wp.int32):
+def assemble_delassus(p: Problem, rows: Array1d, columns: Array1d, n: int):
     """Set the n×n Delassus matrix A = R W Cᵀ; linked lists give the row ends that act on one body."""
     for body in range(p.bodies + 1):
         p.first_end[body] = -1
@@ -54,7 +54,7 @@ def is_work_exhausted(p: Problem):
 
 
 @wp.func
-def charge_work(p: Problem, contacts: wp.int32):
+def charge_work(p: Problem, contacts: int):
     """Count the work of a smooth step or an impact of so many contacts: about ten solutions of all rows."""
     contact_rows = 2 * contacts
     n = p.joint_rows + contact_rows
@@ -62,7 +62,7 @@ def charge_work(p: Problem, contacts: wp.int32):
 
 
 @wp.func
-def body_at_end(p: Problem, end: wp.int32):
+def body_at_end(p: Problem, end: int):
     """Return the body at an end of a row; row r has the ends 2 r and 2 r + 1."""
     body = p.row_a[end // 2]
     if end % 2 == 1:
@@ -71,7 +71,7 @@ def body_at_end(p: Problem, end: wp.int32):
 
 
 @wp.func
-def select_active_rows(p: Problem, contacts: wp.int32, mode: wp.array(dtype=wp.int32)):
+def select_active_rows(p: Problem, contacts: int, mode: IntArray1d):
     """List the rows that are equations for these contact modes; return their number."""
     n = p.joint_rows
     for i in range(n):
@@ -87,7 +87,7 @@ def select_active_rows(p: Problem, contacts: wp.int32, mode: wp.array(dtype=wp.i
 
 
 @wp.func
-def row_compliance(p: Problem, row: wp.int32, size: wp.int32):
+def row_compliance(p: Problem, row: int, size: int):
     """Return the compliance of a row, a fraction of its diagonal."""
     fraction = p.settings.joint_compliance
     if row >= p.joint_rows:
@@ -96,13 +96,7 @@ def row_compliance(p: Problem, row: wp.int32, size: wp.int32):
 
 
 @wp.func
-def factor_active(
-    p: Problem,
-    n: wp.int32,
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    size: wp.int32,
-):
+def factor_active(p: Problem, n: int, mode: IntArray1d, ratio: Array1d, size: int):
     """Factorize the system F of the active rows; the Delassus matrix, size × size, is at hand."""
     joints = p.joint_rows
     clear(p.factors, n * n)
@@ -127,14 +121,7 @@ def factor_active(
 
 
 @wp.func
-def active_entry(
-    p: Problem,
-    row: wp.int32,
-    column: wp.int32,
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    size: wp.int32,
-):
+def active_entry(p: Problem, row: int, column: int, mode: IntArray1d, ratio: Array1d, size: int):
     """Return an entry of F: that of the Delassus matrix, with the friction of a sliding column."""
     entry = p.delassus[row * size + column]
     if column >= p.joint_rows:
@@ -145,7 +132,7 @@ def active_entry(
 
 
 @wp.func
-def solve_count(p: Problem, n: wp.int32):
+def solve_count(p: Problem, n: int):
     """Return the number of solutions with refinements; joints alone are stiff enough for one."""
     count = wp.int32(1)
     if n > p.joint_rows:
@@ -154,14 +141,7 @@ def solve_count(p: Problem, n: wp.int32):
 
 
 @wp.func
-def solve_active(
-    p: Problem,
-    n: wp.int32,
-    contacts: wp.int32,
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-):
+def solve_active(p: Problem, n: int, contacts: int, mode: IntArray1d, ratio: Array1d, multipliers: Array1d):
     """Set the multipliers of all rows to the solution of F λ = −b, b in `offset`.
 
     Redundant contacts share their load by their compliance D: the factors are those of F + D. Refinements remove it,
@@ -187,7 +167,7 @@ def solve_active(
 
 
 @wp.func
-def velocity_tolerance(p: Problem, size: wp.int32, unit: scalar):
+def velocity_tolerance(p: Problem, size: int, unit: scalar):
     """Return the row value above rounding, given the unit of time of the rows.
 
     Positions are rounded as well as velocities, and dominate where everything is slow.
@@ -200,13 +180,7 @@ def velocity_tolerance(p: Problem, size: wp.int32, unit: scalar):
 
 @wp.func
 def close_contact(
-    p: Problem,
-    i: wp.int32,
-    normal: scalar,
-    tangent: scalar,
-    min_velocity: scalar,
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
+    p: Problem, i: int, normal: scalar, tangent: scalar, min_velocity: scalar, mode: IntArray1d, ratio: Array1d
 ):
     """Close contact i; it sticks if friction seems enough to stop its tangent while the normal is stopped.
 
@@ -223,11 +197,11 @@ def close_contact(
 @wp.func
 def update_modes(
     p: Problem,
-    contacts: wp.int32,
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-    size: wp.int32,
+    contacts: int,
+    mode: IntArray1d,
+    ratio: Array1d,
+    multipliers: Array1d,
+    size: int,
     min_velocity: scalar,
     rounding: scalar,
 ):
@@ -268,12 +242,12 @@ def update_modes(
 @wp.func
 def solve_contacts(
     p: Problem,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
+    contacts: int,
+    rows: Array1d,
+    columns: Array1d,
+    mode: IntArray1d,
+    ratio: Array1d,
+    multipliers: Array1d,
     unit: scalar,
 ):
     """Solve for the multipliers from guessed modes, with b in `offset`; the factors stay at hand.
@@ -311,13 +285,7 @@ def solve_contacts(
 
 @wp.func
 def solve_contacts_adjoint(
-    p: Problem,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    x_bar: wp.array(dtype=scalar),
+    p: Problem, contacts: int, rows: Array1d, columns: Array1d, mode: IntArray1d, ratio: Array1d, x_bar: Array1d
 ):
     """Set κ of all rows (zero for inactive ones) from Fᵀ κ = C W x̄; return the number of equations."""
     size = p.joint_rows + 2 * contacts
@@ -345,7 +313,7 @@ def solve_contacts_adjoint(
 
 
 @wp.func
-def subtract_row_forces(p: Problem, rows: wp.array(dtype=scalar), size: wp.int32, z: wp.array(dtype=scalar)):
+def subtract_row_forces(p: Problem, rows: Array1d, size: int, z: Array1d):
     """Set z to z − Rᵀ κ, with κ in `row_adjoint`."""
     for r in range(size):
         if p.row_adjoint[r] != scalar(0.0):

@@ -14,7 +14,7 @@ parts by μ (p + q − w) besides u: its compliance is [u/λ + μ² (p/β + q/α
 import warp as wp
 
 from .active_set import has_free_friction, solve_active_set, update_row_velocities
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem
 from .rows import row_velocity
 from .sparse_system import factor_system, solve_rows
@@ -25,12 +25,7 @@ WIDTH = wp.constant(15)
 
 @wp.func
 def initialize_iterate(
-    p: Problem,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-    start_scale: scalar,
+    p: Problem, contacts: int, rows: Array1d, columns: Array1d, multipliers: Array1d, start_scale: scalar
 ):
     """Start inside all bounds, at `start_scale` times the scale of the problem, which is returned."""
     size = scalar(0.0)
@@ -57,7 +52,7 @@ def initialize_iterate(
 
 
 @wp.func
-def relaxation_velocity(p: Problem, i: wp.int32):
+def relaxation_velocity(p: Problem, i: int):
     """Return the velocity by which relaxed contact i parts beyond that which complements its load."""
     speed = scalar(0.0)
     if p.relaxation > scalar(0.0) and has_free_friction(p, i) == 1:
@@ -66,7 +61,7 @@ def relaxation_velocity(p: Problem, i: wp.int32):
 
 
 @wp.func
-def complementarity_measure(p: Problem, contacts: wp.int32):
+def complementarity_measure(p: Problem, contacts: int):
     """Return the mean product, and the largest distance from complementarity in the problem's scale."""
     total = scalar(0.0)
     count = wp.int32(0)
@@ -92,7 +87,7 @@ def complementarity_measure(p: Problem, contacts: wp.int32):
 
 
 @wp.func
-def set_barrier_stiffness(p: Problem, contacts: wp.int32):
+def set_barrier_stiffness(p: Problem, contacts: int):
     """Set `stiffness` to the inverse compliance [n, m; k, f] of the iterate, m zero unless relaxed."""
     for i in range(contacts):
         r = p.joint_rows + 2 * i
@@ -121,7 +116,7 @@ def set_barrier_stiffness(p: Problem, contacts: wp.int32):
 
 
 @wp.func
-def tangential_direction(p: Problem, i: wp.int32, r: wp.int32, rows: wp.array(dtype=scalar)):
+def tangential_direction(p: Problem, i: int, r: int, rows: Array1d):
     """Set the tangential part of the direction of contact i, at row r, from the changes of its rows.
 
     At the nearer bound the remainder is a small difference of large loads: there the slip follows from the row
@@ -153,13 +148,7 @@ def tangential_direction(p: Problem, i: wp.int32, r: wp.int32, rows: wp.array(dt
 
 @wp.func
 def newton_direction(
-    p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    center: scalar,
-    corrected: wp.int32,
+    p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d, center: scalar, corrected: int
 ):
     """Set the direction in which all products become `center`.
 
@@ -195,7 +184,7 @@ def newton_direction(
 
 
 @wp.func
-def max_step(p: Problem, contacts: wp.int32):
+def max_step(p: Problem, contacts: int):
     """Return the longest step in [0, 1] along the direction that stays within the bounds."""
     step = scalar(1.0)
     for i in range(contacts):
@@ -210,7 +199,7 @@ def max_step(p: Problem, contacts: wp.int32):
 
 
 @wp.func
-def product_after(p: Problem, at: wp.int32, step: scalar):
+def product_after(p: Problem, at: int, step: scalar):
     """Return the product at index `at` after a step of this length."""
     ahead = p.iterate[at] + step * p.iterate[at + 6]
     return ahead * (p.iterate[at + 3] + step * p.iterate[at + 9])
@@ -218,13 +207,7 @@ def product_after(p: Problem, at: wp.int32, step: scalar):
 
 @wp.func
 def interior_point_step(
-    p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mean: scalar,
-    multipliers: wp.array(dtype=scalar),
+    p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d, mean: scalar, multipliers: Array1d
 ):
     """Do one predictor-corrector step; return its length."""
     set_barrier_stiffness(p, contacts)
@@ -257,7 +240,7 @@ def interior_point_step(
 
 
 @wp.func
-def modes_from_iterate(p: Problem, contacts: wp.int32, mode: wp.array(dtype=wp.int32), ratio: wp.array(dtype=scalar)):
+def modes_from_iterate(p: Problem, contacts: int, mode: IntArray1d, ratio: Array1d):
     """Set the contact modes by which factor of each complementary pair is larger."""
     for i in range(contacts):
         r = p.joint_rows + 2 * i
@@ -282,16 +265,16 @@ def modes_from_iterate(p: Problem, contacts: wp.int32, mode: wp.array(dtype=wp.i
 @wp.func
 def interior_point(
     p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
+    contacts: int,
+    n: int,
+    rows: Array1d,
+    columns: Array1d,
+    mode: IntArray1d,
+    ratio: Array1d,
+    multipliers: Array1d,
     tolerance: scalar,
     start_scale: scalar,
-    max_factorizations: wp.int32,
+    max_factorizations: int,
 ):
     """Iterate until contact modes are verified, with the multipliers in `solution`; return 1 if they are.
 

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 
 # Warp computes the place of every entry anew: these two loops, in which the time goes, are written for the compiler.
 # Strides are those of the array, so that on a GPU worlds may lie next to each other.
@@ -38,19 +38,17 @@ _ADD_MULTIPLE = """
 
 
 @wp.func_native(_DOT)
-def dot(a: wp.array(dtype=scalar), i: wp.int32, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32) -> scalar:
+def dot(a: Array1d, i: int, b: Array1d, j: int, n: int) -> scalar:
     """Return the sum of a[i + k] b[j + k] over k < n."""
 
 
 @wp.func_native(_ADD_MULTIPLE)
-def add_multiple(
-    a: wp.array(dtype=scalar), i: wp.int32, factor: scalar, b: wp.array(dtype=scalar), j: wp.int32, n: wp.int32
-):
+def add_multiple(a: Array1d, i: int, factor: scalar, b: Array1d, j: int, n: int):
     """Add `factor` b[j + k] to a[i + k], for k < n; the two ranges do not overlap."""
 
 
 @wp.func
-def factor(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32):
+def factor(matrix: Array1d, order: IntArray1d, n: int):
     """Replace the n×n `matrix` (row after row) by its LU factors; `order[k]` is the row exchanged with row k.
 
     Zero multipliers cost nothing. A column without a pivot gets a tiny one, so that the caller's regularization decides
@@ -60,7 +58,7 @@ def factor(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: w
 
 
 @wp.func
-def factor_rest(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32, start: wp.int32):
+def factor_rest(matrix: Array1d, order: IntArray1d, n: int, start: int):
     """Factorize the columns from `start` on, once those before it are done."""
     largest = scalar(0.0)
     for i in range(start, n):
@@ -91,9 +89,7 @@ def factor_rest(matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32),
 
 
 @wp.func
-def factor_bordered(
-    matrix: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), n: wp.int32, inner: wp.int32, band: wp.int32
-):
+def factor_bordered(matrix: Array1d, order: IntArray1d, n: int, inner: int, band: int):
     """Factorize a matrix whose first `inner` rows and columns are banded, bordered by the other rows.
 
     No rows are exchanged among the first `inner`: they are those of a nearly symmetric, positive definite matrix.
@@ -115,7 +111,7 @@ def factor_bordered(
 
 
 @wp.func
-def solve(factors: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), x: wp.array(dtype=scalar), n: wp.int32):
+def solve(factors: Array1d, order: IntArray1d, x: Array1d, n: int):
     """Replace `x` by the solution of A x = b, given b in `x` and the factors of A."""
     for k in range(n):
         if order[k] != k:
@@ -130,9 +126,7 @@ def solve(factors: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), x: w
 
 
 @wp.func
-def solve_transposed(
-    factors: wp.array(dtype=scalar), order: wp.array(dtype=wp.int32), x: wp.array(dtype=scalar), n: wp.int32
-):
+def solve_transposed(factors: Array1d, order: IntArray1d, x: Array1d, n: int):
     """Replace `x` by the solution of Aᵀ x = b, given b in `x` and the factors of A."""
     for i in range(n):
         total = x[i]

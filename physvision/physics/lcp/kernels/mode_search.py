@@ -18,7 +18,7 @@ from .active_set import (
     update_row_velocities,
 )
 from .interior_point import interior_point, modes_from_iterate
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 from .problem import Problem, copy
 from .sparse_system import delassus_diagonal, number_unknowns
 
@@ -26,15 +26,15 @@ from .sparse_system import delassus_diagonal, number_unknowns
 @wp.func
 def solve_relaxed(
     p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
+    contacts: int,
+    n: int,
+    rows: Array1d,
+    columns: Array1d,
+    mode: IntArray1d,
+    ratio: Array1d,
+    multipliers: Array1d,
     tolerance: scalar,
-    max_factorizations: wp.int32,
+    max_factorizations: int,
 ):
     """Solve relaxed problems until the modes of one solve the problem itself; return 1 if they do.
 
@@ -91,13 +91,13 @@ def solve_relaxed(
 @wp.func
 def search_modes(
     p: Problem,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-    guessed: wp.int32,
+    contacts: int,
+    rows: Array1d,
+    columns: Array1d,
+    mode: IntArray1d,
+    ratio: Array1d,
+    multipliers: Array1d,
+    guessed: int,
 ):
     """Find contact modes and the multipliers of all rows, given the row values without multipliers in `offset`.
 

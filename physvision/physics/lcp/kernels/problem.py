@@ -11,7 +11,7 @@ import warp as wp
 from physvision.kernels.workspace import Layout, settings_struct
 from physvision.physics.lcp.settings import SolverSettings
 
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 
 # Contact modes: open, sliding (friction is the ratio times the normal multiplier), sticking.
 OPEN = wp.constant(0)
@@ -89,13 +89,13 @@ _carve = layout.carve
 @wp.func
 def carve_problem(
     settings: Settings,
-    bodies: wp.int32,
-    joint_rows: wp.int32,
-    joint_band: wp.int32,
-    contacts: wp.int32,
-    dense_contacts: wp.int32,
-    real: wp.array(dtype=scalar),
-    integer: wp.array(dtype=wp.int32),
+    bodies: int,
+    joint_rows: int,
+    joint_band: int,
+    contacts: int,
+    dense_contacts: int,
+    real: Array1d,
+    integer: IntArray1d,
 ):
     """Return a problem whose arrays lie in the two given rows, with nothing counted yet."""
     p = _carve(bodies, joint_rows, contacts, dense_contacts, real, integer)
@@ -118,12 +118,12 @@ def carve_problem(
     for (int k = 0; k < n; ++k, p += x.strides[0])
         *reinterpret_cast<decltype(x.data)>(p) = 0;
 """)
-def clear(x: wp.array(dtype=scalar), n: wp.int32):
+def clear(x: Array1d, n: int):
     """Set the first n numbers to zero."""
 
 
 @wp.func
-def copy(source: wp.array(dtype=scalar), target: wp.array(dtype=scalar), n: wp.int32):
+def copy(source: Array1d, target: Array1d, n: int):
     """Copy the first n numbers from `source` to `target`."""
     for i in range(n):
         target[i] = source[i]

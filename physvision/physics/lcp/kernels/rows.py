@@ -2,12 +2,12 @@
 
 import warp as wp
 
-from .precision import scalar
+from .precision import Array1d, scalar
 from .problem import Problem
 
 
 @wp.func
-def row_velocity(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, v: wp.array(dtype=scalar)):
+def row_velocity(p: Problem, rows: Array1d, r: int, v: Array1d):
     """Return row r times the vector v over bodies."""
     a = 3 * p.row_a[r]
     b = 3 * p.row_b[r]
@@ -16,7 +16,7 @@ def row_velocity(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, v: wp.ar
 
 
 @wp.func
-def add_row(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, v: wp.array(dtype=scalar)):
+def add_row(p: Problem, rows: Array1d, r: int, factor: scalar, v: Array1d):
     """Add `factor` times row r to the vector v over bodies."""
     a = 3 * p.row_a[r]
     b = 3 * p.row_b[r]
@@ -27,7 +27,7 @@ def add_row(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, factor: scala
 
 
 @wp.func
-def apply_impulse(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, factor: scalar, v: wp.array(dtype=scalar)):
+def apply_impulse(p: Problem, rows: Array1d, r: int, factor: scalar, v: Array1d):
     """Add `factor` times W times row r, W the inverse masses, to the vector v over bodies."""
     a = 3 * p.row_a[r]
     b = 3 * p.row_b[r]
@@ -38,7 +38,7 @@ def apply_impulse(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, factor:
 
 
 @wp.func
-def delassus_entry(p: Problem, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar), i: wp.int32, j: wp.int32):
+def delassus_entry(p: Problem, rows: Array1d, columns: Array1d, i: int, j: int):
     """Return entry (i, j) of the Delassus matrix: the velocity of row i per unit of multiplier j."""
     total = scalar(0.0)
     for side_i in range(2):
@@ -58,7 +58,7 @@ def delassus_entry(p: Problem, rows: wp.array(dtype=scalar), columns: wp.array(d
 
 
 @wp.func
-def weighted_velocity(p: Problem, rows: wp.array(dtype=scalar), r: wp.int32, x: wp.array(dtype=scalar)):
+def weighted_velocity(p: Problem, rows: Array1d, r: int, x: Array1d):
     """Return row r times W times x, W the inverse masses."""
     total = scalar(0.0)
     a = 3 * p.row_a[r]

@@ -11,13 +11,13 @@ Given x̄, the transposed system gives y = W z and κ_j, and κ = Kᵀ C y: the 
 import warp as wp
 
 from .linear import add_multiple, dot
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 from .problem import OPEN, STICK, Problem, clear
 from .rows import apply_impulse, delassus_entry, row_velocity
 
 
 @wp.func
-def delassus_diagonal(p: Problem, contacts: wp.int32, rows: wp.array(dtype=scalar), columns: wp.array(dtype=scalar)):
+def delassus_diagonal(p: Problem, contacts: int, rows: Array1d, columns: Array1d):
     """Set `diagonal` to that of the Delassus matrix; one for a row without effect."""
     for r in range(p.joint_rows + 2 * contacts):
         p.diagonal[r] = delassus_entry(p, rows, columns, r, r)
@@ -26,7 +26,7 @@ def delassus_diagonal(p: Problem, contacts: wp.int32, rows: wp.array(dtype=scala
 
 
 @wp.func
-def enqueue_body(p: Problem, body: wp.int32, island: wp.int32, count: wp.int32):
+def enqueue_body(p: Problem, body: int, island: int, count: int):
     """Append a body to the queue if it moves, is awake and is new; return the length of the queue."""
     length = count
     if p.inverse_mass[3 * body] > scalar(0.0) and p.island[body] < 0 and p.awake[body] == 1:
@@ -37,7 +37,7 @@ def enqueue_body(p: Problem, body: wp.int32, island: wp.int32, count: wp.int32):
 
 
 @wp.func
-def order_bodies(p: Problem, contacts: wp.int32):
+def order_bodies(p: Problem, contacts: int):
     """List the moving bodies in `queue`, breadth first, and number their islands; return their number."""
     for body in range(p.bodies + 1):
         p.island[body] = -1
@@ -60,7 +60,7 @@ def order_bodies(p: Problem, contacts: wp.int32):
 
 
 @wp.func
-def number_unknowns(p: Problem, contacts: wp.int32):
+def number_unknowns(p: Problem, contacts: int):
     """Number the unknowns of bodies and joints, set the envelope of each row, and return their number."""
     bodies = order_bodies(p, contacts)
     for body in range(p.bodies + 1):
@@ -98,7 +98,7 @@ def number_unknowns(p: Problem, contacts: wp.int32):
 
 
 @wp.func
-def add_entry(p: Problem, n: wp.int32, i: wp.int32, j: wp.int32, value: scalar):
+def add_entry(p: Problem, n: int, i: int, j: int, value: scalar):
     """Add to entry (i, j): below the diagonal row by row in `lower`, else column by column in `upper`."""
     if i > j:
         p.lower[i * n + j] = p.lower[i * n + j] + value
@@ -108,15 +108,7 @@ def add_entry(p: Problem, n: wp.int32, i: wp.int32, j: wp.int32, value: scalar):
 
 @wp.func
 def add_block(
-    p: Problem,
-    n: wp.int32,
-    row: wp.int32,
-    column: wp.int32,
-    at_row: wp.int32,
-    at_column: wp.int32,
-    i: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
+    p: Problem, n: int, row: int, column: int, at_row: int, at_column: int, i: int, rows: Array1d, columns: Array1d
 ):
     """Add Cᵀ K R of contact i, between the bodies whose unknowns begin at `row` and `column`, to the system.
 
@@ -131,13 +123,7 @@ def add_block(
 
 
 @wp.func
-def add_contact(
-    p: Problem,
-    i: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-):
+def add_contact(p: Problem, i: int, n: int, rows: Array1d, columns: Array1d):
     """Add Cᵀ K R of contact i to the system."""
     r = p.joint_rows + 2 * i
     a = p.body_unknown[p.row_a[r]]
@@ -152,13 +138,7 @@ def add_contact(
 
 
 @wp.func
-def factor_system(
-    p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-):
+def factor_system(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d):
     """Factorize the system with the contacts' K in `stiffness`, within the envelope, without row exchanges."""
     p.factorizations = p.factorizations + 1
     for i in range(n):
@@ -200,7 +180,7 @@ def factor_system(
 
 
 @wp.func
-def solve_system(p: Problem, n: wp.int32):
+def solve_system(p: Problem, n: int):
     """Replace `unknowns`, the right-hand side, by the solution."""
     for i in range(n):
         start = p.envelope[i]
@@ -213,7 +193,7 @@ def solve_system(p: Problem, n: wp.int32):
 
 
 @wp.func
-def solve_system_transposed(p: Problem, n: wp.int32):
+def solve_system_transposed(p: Problem, n: int):
     """Replace `unknowns`, the right-hand side, by the solution of the transposed system."""
     for i in range(n):
         start = p.envelope[i]
@@ -226,7 +206,7 @@ def solve_system_transposed(p: Problem, n: wp.int32):
 
 
 @wp.func
-def row_displacement(p: Problem, size: wp.int32, columns: wp.array(dtype=scalar), multipliers: wp.array(dtype=scalar)):
+def row_displacement(p: Problem, size: int, columns: Array1d, multipliers: Array1d):
     """Set `displacement` to W Cᵀ λ."""
     clear(p.displacement, 3 * (p.bodies + 1))
     for r in range(size):
@@ -235,14 +215,7 @@ def row_displacement(p: Problem, size: wp.int32, columns: wp.array(dtype=scalar)
 
 
 @wp.func
-def solve_rows(
-    p: Problem,
-    contacts: wp.int32,
-    n: wp.int32,
-    rows: wp.array(dtype=scalar),
-    columns: wp.array(dtype=scalar),
-    solves: wp.int32,
-):
+def solve_rows(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d, solves: int):
     """Set the multipliers in `solution` that move the rows by `row_target`, from the factors at hand.
 
     Stiff contacts magnify rounding: each solve after the first removes the error of the one before.
@@ -302,9 +275,7 @@ def scatter_solution(p: Problem):
 
 
 @wp.func
-def set_contact_stiffness(
-    p: Problem, contacts: wp.int32, mode: wp.array(dtype=wp.int32), ratio: wp.array(dtype=scalar)
-):
+def set_contact_stiffness(p: Problem, contacts: int, mode: IntArray1d, ratio: Array1d):
     """Set `compliance` and `stiffness` of all contacts from their modes and friction ratios.
 
     Sticking contacts stop both rows, sliding ones the normal row, with friction along; the relaxed

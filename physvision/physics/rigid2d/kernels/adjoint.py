@@ -25,7 +25,7 @@ from .feature_changes import past_end
 from .forces import free_acceleration_adjoint, inverse_mass_adjoint
 from .geometry import add_property_cotangent, contact_rows, contact_rows_adjoint
 from .joints import joint_row_adjoint
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 from .smooth_step import set_mixed_rows
 
 
@@ -33,13 +33,13 @@ from .smooth_step import set_mixed_rows
 def columns_adjoint(
     m: Model,
     d: Data,
-    contacts: wp.int32,
-    columns: wp.array(dtype=scalar),
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    multipliers: wp.array(dtype=scalar),
-    z: wp.array(dtype=scalar),
-    bar: wp.array(dtype=scalar),
+    contacts: int,
+    columns: Array1d,
+    mode: IntArray1d,
+    ratio: Array1d,
+    multipliers: Array1d,
+    z: Array1d,
+    bar: Array1d,
 ):
     """Set `bar` to the cotangent of the columns, C̄ = λ W z, and add the cotangents of masses and friction.
 
@@ -71,14 +71,7 @@ def columns_adjoint(
 
 
 @wp.func
-def rows_adjoint(
-    m: Model,
-    d: Data,
-    contacts: wp.int32,
-    q: wp.array(dtype=scalar),
-    bar: wp.array(dtype=scalar),
-    q_bar: wp.array(dtype=scalar),
-):
+def rows_adjoint(m: Model, d: Data, contacts: int, q: Array1d, bar: Array1d, q_bar: Array1d):
     """Propagate the cotangent of all rows at the pose q to the pose and the properties."""
     for r in range(m.joint_rows):
         joint_row_adjoint(m, d, q, r, bar, scalar(0.0), q_bar)
@@ -87,7 +80,7 @@ def rows_adjoint(
 
 
 @wp.func
-def velocity_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def velocity_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
     """Propagate v1_bar to v_mid_bar and v0_bar, and add to q1_bar; return the duration's cotangent."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
@@ -117,7 +110,7 @@ def velocity_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def position_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def position_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
     """Propagate q1_bar and v_mid_bar to q0_bar, and add to v0_bar; return the duration's cotangent."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
@@ -158,7 +151,7 @@ def position_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def position_equations_adjoint(m: Model, d: Data, contacts: wp.int32):
+def position_equations_adjoint(m: Model, d: Data, contacts: int):
     """Propagate −κ, the cotangent of the position stage's equations at q1, to z and the properties.
 
     For contacts that penetrate at the start, also propagate it to q0.
@@ -178,15 +171,7 @@ def position_equations_adjoint(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def smooth_step_adjoint(
-    m: Model,
-    d: Data,
-    contacts: wp.int32,
-    h: scalar,
-    seed_q: wp.array(dtype=scalar),
-    seed_v: wp.array(dtype=scalar),
-    mask: scalar,
-):
+def smooth_step_adjoint(m: Model, d: Data, contacts: int, h: scalar, seed_q: Array1d, seed_v: Array1d, mask: scalar):
     """Propagate seeds at the end of the smooth step to (q0_bar, v0_bar); return the duration's cotangent."""
     n = 3 * (m.bodies + 1)
     d.property_mask = mask
@@ -197,9 +182,7 @@ def smooth_step_adjoint(
 
 
 @wp.func
-def event_gradient(
-    m: Model, d: Data, contacts: wp.int32, event: wp.int32, index: wp.int32, factor: scalar, mask: scalar
-):
+def event_gradient(m: Model, d: Data, contacts: int, event: int, index: int, factor: scalar, mask: scalar):
     """Set (event_q, event_v) to `factor` ∇G at (q1, v1).
 
     G is the gap that closed, or the function whose zero ended a contact mode.
@@ -231,7 +214,7 @@ def event_gradient(
 
 
 @wp.func
-def smooth_step_backward(m: Model, d: Data, contacts: wp.int32, h: scalar, event: wp.int32, index: wp.int32):
+def smooth_step_backward(m: Model, d: Data, contacts: int, h: scalar, event: int, index: int):
     """Propagate (seed_q, seed_v) through the current smooth step and the event that ends it to (q0_bar, v0_bar).
 
     `time_left_bar` is the cotangent of the time left: after the step on entry, before the step on return.

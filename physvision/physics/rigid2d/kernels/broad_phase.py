@@ -9,11 +9,11 @@ import warp as wp
 
 from .data import CIRCLE, Data, Model
 from .geometry import position, radius_of
-from .precision import scalar, vec2
+from .precision import Array1d, scalar, vec2
 
 
 @wp.func
-def bounding_radius(m: Model, d: Data, body: wp.int32):
+def bounding_radius(m: Model, d: Data, body: int):
     """Return the radius about a body's frame that holds all of it."""
     radius = m.radii[body]
     if m.shape_type[body] == CIRCLE:
@@ -22,7 +22,7 @@ def bounding_radius(m: Model, d: Data, body: wp.int32):
 
 
 @wp.func
-def max_travel(m: Model, d: Data, body: wp.int32, a: wp.array(dtype=scalar), duration: scalar):
+def max_travel(m: Model, d: Data, body: int, a: Array1d, duration: scalar):
     """Return the farthest that a point of a body gets within `duration`.
 
     It starts with the velocity at the start, and has the acceleration in `a`.
@@ -33,7 +33,7 @@ def max_travel(m: Model, d: Data, body: wp.int32, a: wp.array(dtype=scalar), dur
 
 
 @wp.func
-def sweep_axis(m: Model, q: wp.array(dtype=scalar)):
+def sweep_axis(m: Model, q: Array1d):
     """Return the axis, x or y, along which the moving bodies are spread farthest."""
     low = vec2(scalar(1.0e300), scalar(1.0e300))
     high = -low
@@ -60,7 +60,7 @@ def sort_bodies(m: Model, d: Data):
 
 
 @wp.func
-def sort_pairs(d: Data, count: wp.int32):
+def sort_pairs(d: Data, count: int):
     """Sort the first `count` entries of `candidate_pairs` (Shell, 1959)."""
     gap = count // 2
     while gap > 0:
@@ -75,7 +75,7 @@ def sort_pairs(d: Data, count: wp.int32):
 
 
 @wp.func
-def add_pair(m: Model, d: Data, pair: wp.int32, count: wp.int32):
+def add_pair(m: Model, d: Data, pair: int, count: int):
     """Append a pair to `candidate_pairs` if one of its bodies is awake; return the number of pairs."""
     pairs = count
     if pair >= 0:
@@ -86,7 +86,7 @@ def add_pair(m: Model, d: Data, pair: wp.int32, count: wp.int32):
 
 
 @wp.func
-def broad_phase(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.array(dtype=scalar), duration: scalar):
+def broad_phase(m: Model, d: Data, q: Array1d, a: Array1d, duration: scalar):
     """List in `candidate_pairs` the pairs that may touch within `duration`, at poses q; return their number."""
     count = wp.int32(0)
     if m.pairs <= m.settings.max_unsorted_pairs:

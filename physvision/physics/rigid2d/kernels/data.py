@@ -10,7 +10,7 @@ from physvision.kernels.workspace import Layout, settings_struct
 from physvision.physics.lcp.kernels import problem
 from physvision.physics.rigid2d.settings import StepSettings
 
-from .precision import scalar
+from .precision import Array1d, Array2d, IntArray1d, IntArray2d, scalar
 
 CIRCLE = wp.constant(0)
 POLYGON = wp.constant(1)
@@ -65,27 +65,27 @@ class ModelStruct:
     penetration_slop: scalar
     extent: scalar
     # Nonzero once the caller requests to stop.
-    stop: wp.array(dtype=wp.int32)
+    stop: IntArray1d
 
     # Bodies: index in the state or among static poses (-1 for none), shape, vertices, edge normals, bounding radius.
-    slot: wp.array(dtype=wp.int32)
-    static_slot: wp.array(dtype=wp.int32)
-    is_kinematic: wp.array(dtype=wp.int32)
-    shape_type: wp.array(dtype=wp.int32)
-    vertex_start: wp.array(dtype=wp.int32)
-    vertex_count: wp.array(dtype=wp.int32)
-    vertices: wp.array2d(dtype=scalar)
-    normals: wp.array2d(dtype=scalar)
-    radii: wp.array(dtype=scalar)
+    slot: IntArray1d
+    static_slot: IntArray1d
+    is_kinematic: IntArray1d
+    shape_type: IntArray1d
+    vertex_start: IntArray1d
+    vertex_count: IntArray1d
+    vertices: Array2d
+    normals: Array2d
+    radii: Array1d
     # Pairs that may touch, and the pair of every two bodies (-1 for none).
-    pair_bodies: wp.array2d(dtype=wp.int32)
-    pair_index: wp.array(dtype=wp.int32)
-    joint_bodies: wp.array2d(dtype=wp.int32)
-    motor: wp.array(dtype=wp.int32)
-    has_limits: wp.array(dtype=wp.int32)
-    row_kind: wp.array(dtype=wp.int32)
-    row_joint: wp.array(dtype=wp.int32)
-    spring_bodies: wp.array2d(dtype=wp.int32)
+    pair_bodies: IntArray2d
+    pair_index: IntArray1d
+    joint_bodies: IntArray2d
+    motor: IntArray1d
+    has_limits: IntArray1d
+    row_kind: IntArray1d
+    row_joint: IntArray1d
+    spring_bodies: IntArray2d
 
     mass: wp.int32
     gyration: wp.int32
@@ -163,9 +163,9 @@ layout = Layout(
         "log_kind": "5 * m.max_operations",
     },
     others={
-        **dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), wp.array(dtype=scalar)),
+        **dict.fromkeys(("theta", "theta_bar", "control", "control_bar"), Array1d),
         # Contact modes of the previous step.
-        "previous_modes": wp.array(dtype=wp.int32),
+        "previous_modes": IntArray1d,
         "lcp": problem.ProblemStruct,
         # Contacts in the table; 1 if it overflowed; sleeping bodies; 1 if the step is too long.
         **dict.fromkeys(("contacts", "overflow", "sleeping_bodies", "underresolved"), wp.int32),

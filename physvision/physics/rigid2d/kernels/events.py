@@ -14,7 +14,7 @@ from .time_of_impact import NEVER, time_of_impact
 
 
 @wp.func
-def refine_contact_time(m: Model, d: Data, contacts: wp.int32, initial: scalar, max_duration: scalar):
+def refine_contact_time(m: Model, d: Data, contacts: int, initial: scalar, max_duration: scalar):
     """Return the duration after which the contact on the last line touches, by Newton's method.
 
     Joints and contacts are held. Returns NEVER if the contact does not touch after all; leaves q1 at the end.
@@ -53,7 +53,7 @@ def refine_contact_time(m: Model, d: Data, contacts: wp.int32, initial: scalar, 
 
 
 @wp.func
-def next_slip_end(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def next_slip_end(m: Model, d: Data, contacts: int, h: scalar):
     """Return the contact whose slip reverses first, the fraction of the step, and its slip before and after.
 
     The contact is −1 if there is none.
@@ -77,7 +77,7 @@ def next_slip_end(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def next_mode_end(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def next_mode_end(m: Model, d: Data, contacts: int, h: scalar):
     """Return the event that ends a contact's mode first, its contact, fraction of the step, and values."""
     event = int(SLIP_ENDED)
     index, fraction, first, last = next_slip_end(m, d, contacts, h)
@@ -97,9 +97,9 @@ def next_mode_end(m: Model, d: Data, contacts: wp.int32, h: scalar):
 def refine_end_time(
     m: Model,
     d: Data,
-    contacts: wp.int32,
-    event: wp.int32,
-    index: wp.int32,
+    contacts: int,
+    event: int,
+    index: int,
     first: scalar,
     last: scalar,
     max_duration: scalar,
@@ -152,7 +152,7 @@ def refine_end_time(
 
 
 @wp.func
-def shorten_to_contact(m: Model, d: Data, contacts: wp.int32, max_duration: scalar):
+def shorten_to_contact(m: Model, d: Data, contacts: int, max_duration: scalar):
     """Shorten the smooth step at hand, of `max_duration`, until no gap closes; return duration and event.
 
     Where bodies are constrained, the path to q1 is a parabola only in the mean: Newton's method on whole steps finds
@@ -190,7 +190,7 @@ def shorten_to_contact(m: Model, d: Data, contacts: wp.int32, max_duration: scal
 
 
 @wp.func
-def step_to_event(m: Model, d: Data, contacts: wp.int32, max_duration: scalar):
+def step_to_event(m: Model, d: Data, contacts: int, max_duration: scalar):
     """Move to the next event, or for `max_duration` if there is none; return duration, event and its contact.
 
     The smooth step is prepared.

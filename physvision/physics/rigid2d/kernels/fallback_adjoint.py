@@ -26,12 +26,12 @@ from .fallback_step import fallback_step
 from .forces import free_acceleration_adjoint, inverse_mass_adjoint
 from .geometry import add_property_cotangent, contact_rows_adjoint
 from .joints import joint_row_adjoint
-from .precision import scalar
+from .precision import Array1d, scalar
 from .sleeping import is_frozen
 
 
 @wp.func
-def compliance_adjoint(m: Model, d: Data, rows: wp.array(dtype=scalar), r: wp.int32):
+def compliance_adjoint(m: Model, d: Data, rows: Array1d, r: int):
     """Add the cotangents of row r's compliance, ε (R W Rᵀ) λ, to those of the row and of masses."""
     bar = -d.lcp.row_adjoint[r] * d.lcp.softness * d.lambda0[r]
     for side in range(2):
@@ -47,14 +47,7 @@ def compliance_adjoint(m: Model, d: Data, rows: wp.array(dtype=scalar), r: wp.in
 
 
 @wp.func
-def solution_adjoint(
-    m: Model,
-    d: Data,
-    contacts: wp.int32,
-    rows: wp.array(dtype=scalar),
-    x: wp.array(dtype=scalar),
-    x_bar: wp.array(dtype=scalar),
-):
+def solution_adjoint(m: Model, d: Data, contacts: int, rows: Array1d, x: Array1d, x_bar: Array1d):
     """Carry the cotangent of x to z, that of x°; −κ is that of ρ, and `rows_bar` that of the rows."""
     size = m.joint_rows + 2 * contacts
     n = number_unknowns(d.lcp, contacts)
@@ -92,7 +85,7 @@ def solution_adjoint(
 
 
 @wp.func
-def correction_adjoint(m: Model, d: Data, contacts: wp.int32):
+def correction_adjoint(m: Model, d: Data, contacts: int):
     """Carry seed_q back through the correction at hand, which started from `event_q`."""
     solution_adjoint(m, d, contacts, d.rows1, d.v_mid, d.seed_q)
     for r in range(m.joint_rows):
@@ -107,7 +100,7 @@ def correction_adjoint(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def velocity_stage_adjoint(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def velocity_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
     """Carry (seed_q, seed_v) after the velocities to (q0_bar, v0_bar)."""
     n = 3 * (m.bodies + 1)
     duration_bar = scalar(0.0)
@@ -171,7 +164,7 @@ def split_frozen_cotangents(m: Model, d: Data):
 
 
 @wp.func
-def fallback_step_adjoint(m: Model, d: Data, h: scalar, event: wp.int32):
+def fallback_step_adjoint(m: Model, d: Data, h: scalar, event: int):
     """Carry (seed_q, seed_v) through the fallback step from the start at hand to (q0_bar, v0_bar).
 
     Steps are repeated from the same guess: from the solution, the search might end at another.

@@ -21,13 +21,13 @@ from .forces import free_acceleration
 from .geometry import contact_rows
 from .joints import joint_row
 from .narrow_phase import contact_properties, find_speculative_contacts
-from .precision import scalar
+from .precision import Array1d, scalar
 from .sleeping import freeze_resting_bodies, set_rest_thresholds, wake_all, wake_contacted
 from .warm_start import store_modes, warm_start_modes
 
 
 @wp.func
-def apply_multipliers(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
+def apply_multipliers(m: Model, d: Data, contacts: int, rows: Array1d, x: Array1d):
     """Set x to `unconstrained` plus the effect of the multipliers in lambda0."""
     copy(d.unconstrained, x, 3 * (m.bodies + 1))
     for r in range(m.joint_rows + 2 * contacts):
@@ -36,7 +36,7 @@ def apply_multipliers(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtyp
 
 
 @wp.func
-def solve_fallback(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtype=scalar), x: wp.array(dtype=scalar)):
+def solve_fallback(m: Model, d: Data, contacts: int, rows: Array1d, x: Array1d):
     """Solve x = unconstrained + W Rᵀ λ: multipliers in lambda0, contact modes and friction ratios in mode0, ratio0.
 
     Inputs are x without multipliers in `unconstrained`, the offset of each row in `target`, friction and initial modes.
@@ -49,13 +49,13 @@ def solve_fallback(m: Model, d: Data, contacts: wp.int32, rows: wp.array(dtype=s
 
 
 @wp.func
-def island_of_row(d: Data, r: wp.int32):
+def island_of_row(d: Data, r: int):
     """Return the island of a row; −1 if it moves no body."""
     return wp.max(d.lcp.island[d.lcp.row_a[r]], d.lcp.island[d.lcp.row_b[r]])
 
 
 @wp.func
-def work_on_kinematic_bodies(d: Data, r: wp.int32):
+def work_on_kinematic_bodies(d: Data, r: int):
     """Return the work of a row's multiplier on bodies that keep their velocity, such as platforms."""
     work = scalar(0.0)
     for k in range(6):
@@ -68,7 +68,7 @@ def work_on_kinematic_bodies(d: Data, r: wp.int32):
 
 
 @wp.func
-def island_energies(m: Model, d: Data, contacts: wp.int32):
+def island_energies(m: Model, d: Data, contacts: int):
     """Set twice the kinetic energy of each island, unconstrained and at v1; return 1 if one gained.
 
     The work of kinematic bodies does not count as a gain.
@@ -96,7 +96,7 @@ def island_energies(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def drop_restitution(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def drop_restitution(m: Model, d: Data, contacts: int, h: scalar):
     """Remove the restitution of contacts in islands that gained energy."""
     for i in range(contacts):
         r = m.joint_rows + 2 * i
@@ -109,7 +109,7 @@ def drop_restitution(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def minimize_island_energy(m: Model, d: Data, contacts: wp.int32):
+def minimize_island_energy(m: Model, d: Data, contacts: int):
     """Scale the multipliers of islands that gained energy so as to minimize it: E(θ) = E + θ b + ½ θ² c."""
     clear(d.energy_before, m.bodies)
     clear(d.energy_after, m.bodies)
@@ -135,7 +135,7 @@ def minimize_island_energy(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def initial_mode(m: Model, d: Data, i: wp.int32, speed: scalar, slip: scalar, max_slip: scalar):
+def initial_mode(m: Model, d: Data, i: int, speed: scalar, slip: scalar, max_slip: scalar):
     """Guess the mode of contact i: open if it separates with `speed`, sliding if it slips by more than `max_slip`."""
     d.mode0[i] = OPEN
     d.ratio0[i] = scalar(0.0)
@@ -149,7 +149,7 @@ def initial_mode(m: Model, d: Data, i: wp.int32, speed: scalar, slip: scalar, ma
 
 
 @wp.func
-def prepare_fallback(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def prepare_fallback(m: Model, d: Data, contacts: int, h: scalar):
     """Set rows at the start, their targets, friction, restitution, and velocities in `unconstrained`.
 
     The accelerations a0 must be set beforehand.
@@ -215,7 +215,7 @@ def fallback_velocities(m: Model, d: Data, h: scalar):
 
 
 @wp.func
-def max_position_error(m: Model, d: Data, contacts: wp.int32):
+def max_position_error(m: Model, d: Data, contacts: int):
     """Set rows and `target` at q1; return the deepest penetration, or a hundred times the largest joint error."""
     max_error = scalar(0.0)
     for r in range(m.joint_rows):
@@ -237,7 +237,7 @@ def max_position_error(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def correct_positions(m: Model, d: Data, contacts: wp.int32):
+def correct_positions(m: Model, d: Data, contacts: int):
     """Move q1 by the least displacement, in `v_mid`, that removes joint errors and penetrations at q1."""
     n = 3 * (m.bodies + 1)
     clear(d.unconstrained, n)
@@ -247,7 +247,7 @@ def correct_positions(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def fallback_step(m: Model, d: Data, h: scalar, max_corrections: wp.int32):
+def fallback_step(m: Model, d: Data, h: scalar, max_corrections: int):
     """Set (q1, v1) after h, with at most `max_corrections` position corrections; return their number.
 
     With zero duration, positions alone are corrected.

@@ -13,19 +13,11 @@ from physvision.physics.lcp.kernels.problem import OPEN
 from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_B, KIND, POINT, Data, Model
 from .geometry import perp, position, rotate, write_row
 from .narrow_phase import edge_normal, polygon_vertex
-from .precision import scalar, vec2
+from .precision import Array1d, scalar, vec2
 
 
 @wp.func
-def past_end(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    i: wp.int32,
-    side: wp.int32,
-    rows: wp.array(dtype=scalar),
-    r: wp.int32,
-):
+def past_end(m: Model, d: Data, q: Array1d, i: int, side: int, rows: Array1d, r: int):
     """Return G of contact i and one of its two ends, and write ∇G as row r."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
@@ -47,7 +39,7 @@ def past_end(
 
 
 @wp.func
-def next_edge_end(m: Model, d: Data, contacts: wp.int32):
+def next_edge_end(m: Model, d: Data, contacts: int):
     """Return the contact that leaves its edge or corner first, the fraction of the step, and G before and after.
 
     The contact is given as 2 i + side; −1 for none.

@@ -9,7 +9,7 @@ import warp as wp
 
 from .data import Data, Model
 from .geometry import add_property_cotangent, cross, perp, position, rotate
-from .precision import scalar, vec2
+from .precision import Array1d, scalar, vec2
 
 
 @wp.func
@@ -30,7 +30,7 @@ def set_inverse_masses(m: Model, d: Data):
 
 
 @wp.func
-def inverse_mass_adjoint(m: Model, d: Data, body: wp.int32, linear: scalar, angular: scalar):
+def inverse_mass_adjoint(m: Model, d: Data, body: int, linear: scalar, angular: scalar):
     """Carry the cotangents of inverse mass and inverse inertia to mass and radius of gyration."""
     slot = m.slot[body]
     inverse = d.lcp.inverse_mass[3 * body]
@@ -41,7 +41,7 @@ def inverse_mass_adjoint(m: Model, d: Data, body: wp.int32, linear: scalar, angu
 
 
 @wp.func
-def motor_torque(m: Model, d: Data, joint: wp.int32):
+def motor_torque(m: Model, d: Data, joint: int):
     """Return the torque of a joint's motor on its first body; zero without a motor."""
     torque = scalar(0.0)
     if m.motor[joint] >= 0:
@@ -50,7 +50,7 @@ def motor_torque(m: Model, d: Data, joint: wp.int32):
 
 
 @wp.func
-def joint_torque(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), joint: wp.int32):
+def joint_torque(m: Model, d: Data, q: Array1d, v: Array1d, joint: int):
     """Return the torque of a joint's motor, spring and damper on its first body."""
     a = 3 * m.joint_bodies[joint, 0] + 2
     b = 3 * m.joint_bodies[joint, 1] + 2
@@ -60,7 +60,7 @@ def joint_torque(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype
 
 
 @wp.func
-def spring_frame(m: Model, d: Data, q: wp.array(dtype=scalar), spring: wp.int32):
+def spring_frame(m: Model, d: Data, q: Array1d, spring: int):
     """Return the two arms of a spring and the line from its second end to its first."""
     a = m.spring_bodies[spring, 0]
     b = m.spring_bodies[spring, 1]
@@ -71,13 +71,13 @@ def spring_frame(m: Model, d: Data, q: wp.array(dtype=scalar), spring: wp.int32)
 
 
 @wp.func
-def point_velocity(v: wp.array(dtype=scalar), body: wp.int32, arm: vec2):
+def point_velocity(v: Array1d, body: int, arm: vec2):
     """Return the velocity of the point of a body at `arm` from its frame."""
     return position(v, body) + v[3 * body + 2] * perp(arm)
 
 
 @wp.func
-def add_wrench(d: Data, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, torque: scalar):
+def add_wrench(d: Data, a: Array1d, body: int, force: vec2, torque: scalar):
     """Add a force and a torque, times the inverse masses, to accelerations."""
     a[3 * body] = a[3 * body] + d.lcp.inverse_mass[3 * body] * force[0]
     a[3 * body + 1] = a[3 * body + 1] + d.lcp.inverse_mass[3 * body + 1] * force[1]
@@ -85,9 +85,7 @@ def add_wrench(d: Data, a: wp.array(dtype=scalar), body: wp.int32, force: vec2, 
 
 
 @wp.func
-def free_acceleration(
-    m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar), a: wp.array(dtype=scalar)
-):
+def free_acceleration(m: Model, d: Data, q: Array1d, v: Array1d, a: Array1d):
     """Set `a` to the accelerations at (q, v) without constraints."""
     clear_to = 3 * (m.bodies + 1)
     for k in range(clear_to):
@@ -157,14 +155,7 @@ def max_stable_duration(m: Model, d: Data):
 
 @wp.func
 def joint_torque_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    v: wp.array(dtype=scalar),
-    joint: wp.int32,
-    bar: scalar,
-    q_bar: wp.array(dtype=scalar),
-    v_bar: wp.array(dtype=scalar),
+    m: Model, d: Data, q: Array1d, v: Array1d, joint: int, bar: scalar, q_bar: Array1d, v_bar: Array1d
 ):
     """Carry the cotangent of a joint's torque to pose, velocity, properties and control."""
     a = 3 * m.joint_bodies[joint, 0] + 2
@@ -185,15 +176,7 @@ def joint_torque_adjoint(
 
 @wp.func
 def spring_end_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    spring: wp.int32,
-    side: wp.int32,
-    arm: vec2,
-    arm_bar: vec2,
-    line_bar: vec2,
-    q_bar: wp.array(dtype=scalar),
+    m: Model, d: Data, q: Array1d, spring: int, side: int, arm: vec2, arm_bar: vec2, line_bar: vec2, q_bar: Array1d
 ):
     """Carry the cotangents of one end of a spring to its body's pose and to the anchor."""
     body = m.spring_bodies[spring, side]
@@ -209,14 +192,7 @@ def spring_end_adjoint(
 
 @wp.func
 def spring_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    v: wp.array(dtype=scalar),
-    spring: wp.int32,
-    a_bar: wp.array(dtype=scalar),
-    q_bar: wp.array(dtype=scalar),
-    v_bar: wp.array(dtype=scalar),
+    m: Model, d: Data, q: Array1d, v: Array1d, spring: int, a_bar: Array1d, q_bar: Array1d, v_bar: Array1d
 ):
     """Carry the cotangent of the accelerations through one spring.
 
@@ -269,13 +245,7 @@ def spring_adjoint(
 
 @wp.func
 def free_acceleration_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    v: wp.array(dtype=scalar),
-    a_bar: wp.array(dtype=scalar),
-    q_bar: wp.array(dtype=scalar),
-    v_bar: wp.array(dtype=scalar),
+    m: Model, d: Data, q: Array1d, v: Array1d, a_bar: Array1d, q_bar: Array1d, v_bar: Array1d
 ):
     """Carry the cotangent of the accelerations at (q, v) to pose, velocity, properties and control."""
     for body in range(m.bodies):

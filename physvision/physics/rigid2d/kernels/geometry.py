@@ -12,7 +12,7 @@ has no tangent.
 import warp as wp
 
 from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, Data, Model
-from .precision import scalar, vec2
+from .precision import Array1d, scalar, vec2
 
 
 @wp.func
@@ -36,13 +36,13 @@ def rotate(angle: scalar, a: vec2):
 
 
 @wp.func
-def position(q: wp.array(dtype=scalar), body: wp.int32):
+def position(q: Array1d, body: int):
     """Return the position of a body's frame."""
     return vec2(q[3 * body], q[3 * body + 1])
 
 
 @wp.func
-def radius_of(m: Model, d: Data, body: wp.int32):
+def radius_of(m: Model, d: Data, body: int):
     """Return the radius of a circle; zero for a polygon, whose corners are sharp."""
     radius = scalar(0.0)
     if body < m.bodies:
@@ -52,13 +52,13 @@ def radius_of(m: Model, d: Data, body: wp.int32):
 
 
 @wp.func
-def limit_angle(m: Model, d: Data, joint: wp.int32, side: wp.int32):
+def limit_angle(m: Model, d: Data, joint: int, side: int):
     """Return the relative angle of the bodies at a joint limit: the lower for side 0, the upper for side 1."""
     return d.theta[m.joint_angle + joint] + d.theta[m.joint_limits + 2 * joint + side]
 
 
 @wp.func
-def contact_frame(m: Model, d: Data, q: wp.array(dtype=scalar), i: wp.int32):
+def contact_frame(m: Model, d: Data, q: Array1d, i: int):
     """Return normal, points on bodies a and b, their radii, and the gap of contact i (not a limit)."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
@@ -84,7 +84,7 @@ def contact_frame(m: Model, d: Data, q: wp.array(dtype=scalar), i: wp.int32):
 
 
 @wp.func
-def gap_fraction(d: Data, i: wp.int32):
+def gap_fraction(d: Data, i: int):
     """Return the distance of the contact point from body a's surface, as a fraction of the gap."""
     fraction = scalar(0.0)
     if d.contact_features[5 * i + KIND] == POINT:
@@ -93,7 +93,7 @@ def gap_fraction(d: Data, i: wp.int32):
 
 
 @wp.func
-def write_row(rows: wp.array(dtype=scalar), i: wp.int32, axis: vec2, arm_a: vec2, arm_b: vec2):
+def write_row(rows: Array1d, i: int, axis: vec2, arm_a: vec2, arm_b: vec2):
     """Write row i: the Jacobian of the relative velocity along `axis` of points at two lever arms."""
     rows[6 * i] = axis[0]
     rows[6 * i + 1] = axis[1]
@@ -104,7 +104,7 @@ def write_row(rows: wp.array(dtype=scalar), i: wp.int32, axis: vec2, arm_a: vec2
 
 
 @wp.func
-def contact_rows(m: Model, d: Data, q: wp.array(dtype=scalar), i: wp.int32, rows: wp.array(dtype=scalar), r: wp.int32):
+def contact_rows(m: Model, d: Data, q: Array1d, i: int, rows: Array1d, r: int):
     """Write the normal row of contact i at r and the tangential one at r + 1; return the gap."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
@@ -131,7 +131,7 @@ def contact_rows(m: Model, d: Data, q: wp.array(dtype=scalar), i: wp.int32, rows
 
 
 @wp.func
-def add_pose_cotangent(q_bar: wp.array(dtype=scalar), body: wp.int32, at: vec2, angle: scalar):
+def add_pose_cotangent(q_bar: Array1d, body: int, at: vec2, angle: scalar):
     """Add to the cotangent of a body's position and angle."""
     q_bar[3 * body] = q_bar[3 * body] + at[0]
     q_bar[3 * body + 1] = q_bar[3 * body + 1] + at[1]
@@ -139,22 +139,13 @@ def add_pose_cotangent(q_bar: wp.array(dtype=scalar), body: wp.int32, at: vec2, 
 
 
 @wp.func
-def add_property_cotangent(d: Data, at: wp.int32, value: scalar):
+def add_property_cotangent(d: Data, at: int, value: scalar):
     """Add to the cotangent of a property if property cotangents are accumulated."""
     d.theta_bar[at] = d.theta_bar[at] + d.property_mask * value
 
 
 @wp.func
-def contact_rows_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    i: wp.int32,
-    bar: wp.array(dtype=scalar),
-    r: wp.int32,
-    gap_bar: scalar,
-    q_bar: wp.array(dtype=scalar),
-):
+def contact_rows_adjoint(m: Model, d: Data, q: Array1d, i: int, bar: Array1d, r: int, gap_bar: scalar, q_bar: Array1d):
     """Propagate the cotangents of both rows (in `bar`) and of the gap to `q_bar` and the properties."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]

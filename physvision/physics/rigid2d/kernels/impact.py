@@ -18,7 +18,7 @@ from .smooth_step import close_contacts
 
 
 @wp.func
-def prepare_impact(m: Model, d: Data, contacts: wp.int32):
+def prepare_impact(m: Model, d: Data, contacts: int):
     """Set the rows at the pose, and the friction and restitution of each contact."""
     for r in range(m.joint_rows):
         joint_row(m, d, d.q0, r, d.rows0)
@@ -35,7 +35,7 @@ def prepare_impact(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def energy_gain(m: Model, d: Data, size: wp.int32):
+def energy_gain(m: Model, d: Data, size: int):
     """Return the gain of kinetic energy in the impact, as a fraction of the energy before.
 
     The work of kinematic bodies does not count as a gain.
@@ -58,7 +58,7 @@ def energy_gain(m: Model, d: Data, size: wp.int32):
 
 
 @wp.func
-def solve_impact(m: Model, d: Data, contacts: wp.int32):
+def solve_impact(m: Model, d: Data, contacts: int):
     """Set v1 to the velocities after the impact, with the coefficients in `restitution`."""
     size = m.joint_rows + 2 * contacts
     for r in range(m.joint_rows):
@@ -77,7 +77,7 @@ def solve_impact(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def impact(m: Model, d: Data, contacts: wp.int32):
+def impact(m: Model, d: Data, contacts: int):
     """Set v1 to the velocities after the impact of all touching contacts.
 
     With friction, or with contacts of different restitution, Newton's law can add energy (Kane, 1984). Then every

@@ -16,7 +16,7 @@ from .smooth_step import prepare_smooth_step, smooth_step
 
 
 @wp.func
-def impact_adjoint(m: Model, d: Data, contacts: wp.int32):
+def impact_adjoint(m: Model, d: Data, contacts: int):
     """Carry (seed_q, seed_v) after the impact at hand to (q0_bar, v0_bar) before it."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
@@ -56,7 +56,7 @@ def impact_adjoint(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def event_adjoint(m: Model, d: Data, index: wp.int32):
+def event_adjoint(m: Model, d: Data, index: int):
     """Add, to (q0_bar, v0_bar) before an impact at a step's start, the motion of its time with its contact's gap.
 
     It is a smooth step of no duration, ended by the gap: h̄ = q̄·v + v̄·a less the cotangent of the time left, ġ = ∇gap·v,

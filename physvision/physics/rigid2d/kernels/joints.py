@@ -4,18 +4,18 @@ import warp as wp
 
 from .data import ROW_ANGLE, ROW_X, Data, Model
 from .geometry import add_pose_cotangent, add_property_cotangent, perp, position, rotate, write_row
-from .precision import scalar, vec2
+from .precision import Array1d, scalar, vec2
 
 
 @wp.func
-def joint_anchor(m: Model, d: Data, joint: wp.int32, side: wp.int32):
+def joint_anchor(m: Model, d: Data, joint: int, side: int):
     """Return the anchor of a joint in the frame of its first (side 0) or second body."""
     at = m.anchors + 4 * joint + 2 * side
     return vec2(d.theta[at], d.theta[at + 1])
 
 
 @wp.func
-def row_direction(kind: wp.int32):
+def row_direction(kind: int):
     """Return the direction in which a row constrains two anchors to coincide."""
     axis = vec2(scalar(0.0), scalar(1.0))
     if kind == ROW_X:
@@ -24,7 +24,7 @@ def row_direction(kind: wp.int32):
 
 
 @wp.func
-def joint_row(m: Model, d: Data, q: wp.array(dtype=scalar), r: wp.int32, rows: wp.array(dtype=scalar)):
+def joint_row(m: Model, d: Data, q: Array1d, r: int, rows: Array1d):
     """Write joint row r and return its constraint violation."""
     joint = m.row_joint[r]
     a = m.joint_bodies[joint, 0]
@@ -48,16 +48,7 @@ def joint_row(m: Model, d: Data, q: wp.array(dtype=scalar), r: wp.int32, rows: w
 
 
 @wp.func
-def anchor_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    joint: wp.int32,
-    side: wp.int32,
-    arm: vec2,
-    arm_bar: vec2,
-    q_bar: wp.array(dtype=scalar),
-):
+def anchor_adjoint(m: Model, d: Data, q: Array1d, joint: int, side: int, arm: vec2, arm_bar: vec2, q_bar: Array1d):
     """Propagate the cotangent of an arm (the anchor in world axes) to the angle and to the anchor."""
     body = m.joint_bodies[joint, side]
     q_bar[3 * body + 2] = q_bar[3 * body + 2] + wp.dot(arm_bar, perp(arm))
@@ -68,15 +59,7 @@ def anchor_adjoint(
 
 
 @wp.func
-def joint_row_adjoint(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    r: wp.int32,
-    bar: wp.array(dtype=scalar),
-    value_bar: scalar,
-    q_bar: wp.array(dtype=scalar),
-):
+def joint_row_adjoint(m: Model, d: Data, q: Array1d, r: int, bar: Array1d, value_bar: scalar, q_bar: Array1d):
     """Propagate the cotangents of row r (in `bar`) and of its violation to `q_bar` and the properties."""
     joint = m.row_joint[r]
     a = m.joint_bodies[joint, 0]

@@ -11,48 +11,37 @@ import warp as wp
 from .broad_phase import bounding_radius, broad_phase, max_travel
 from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, Data, Model
 from .geometry import contact_rows, cross, perp, position, rotate
-from .precision import scalar, vec2, vec4
+from .precision import Array1d, scalar, vec2, vec4
 
 
 @wp.func
-def polygon_vertex(m: Model, body: wp.int32, i: wp.int32):
+def polygon_vertex(m: Model, body: int, i: int):
     """Return vertex i of a polygon, modulo the number of vertices, in the polygon's frame."""
     at = m.vertex_start[body] + i % m.vertex_count[body]
     return vec2(m.vertices[at, 0], m.vertices[at, 1])
 
 
 @wp.func
-def edge_normal(m: Model, body: wp.int32, i: wp.int32):
+def edge_normal(m: Model, body: int, i: int):
     """Return the outward unit normal of the edge from vertex i to the next, in the polygon's frame."""
     at = m.vertex_start[body] + i
     return vec2(m.normals[at, 0], m.normals[at, 1])
 
 
 @wp.func
-def edge_midpoint(m: Model, body: wp.int32, edge: wp.int32):
+def edge_midpoint(m: Model, body: int, edge: int):
     """Return the midpoint of an edge, in the polygon's frame."""
     return scalar(0.5) * (polygon_vertex(m, body, edge) + polygon_vertex(m, body, edge + 1))
 
 
 @wp.func
-def to_local(q: wp.array(dtype=scalar), body: wp.int32, point: vec2):
+def to_local(q: Array1d, body: int, point: vec2):
     """Return a point given in the world in a body's frame."""
     return rotate(-q[3 * body + 2], point - position(q, body))
 
 
 @wp.func
-def write_contact(
-    d: Data,
-    i: wp.int32,
-    kind: wp.int32,
-    a: wp.int32,
-    b: wp.int32,
-    fa: wp.int32,
-    fb: wp.int32,
-    la: vec2,
-    lb: vec2,
-    n: vec2,
-):
+def write_contact(d: Data, i: int, kind: int, a: int, b: int, fa: int, fb: int, la: vec2, lb: vec2, n: vec2):
     """Write row i of the contact table: type, bodies, features, points and normal."""
     d.contact_features[5 * i + KIND] = kind
     d.contact_features[5 * i + BODY_A] = a
@@ -68,7 +57,7 @@ def write_contact(
 
 
 @wp.func
-def collide_circle_polygon(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32, i: wp.int32):
+def collide_circle_polygon(m: Model, d: Data, q: Array1d, a: int, b: int, i: int):
     """Write the contact of circle a with the nearest edge or corner of polygon b to row i."""
     center = to_local(q, b, position(q, a))
     max_separation = scalar(-1.0e30)
@@ -91,7 +80,7 @@ def collide_circle_polygon(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.i
 
 
 @wp.func
-def relative_pose(q: wp.array(dtype=scalar), body: wp.int32, incident: wp.int32):
+def relative_pose(q: Array1d, body: int, incident: int):
     """Return the pose of `incident` in the frame of `body`: cosine and sine of its angle, and its position."""
     angle = q[3 * incident + 2] - q[3 * body + 2]
     at = to_local(q, body, position(q, incident))
@@ -106,7 +95,7 @@ def transform_point(stance: vec4, point: vec2):
 
 
 @wp.func
-def support_vertex(m: Model, stance: vec4, body: wp.int32, incident: wp.int32, edge: wp.int32):
+def support_vertex(m: Model, stance: vec4, body: int, incident: int, edge: int):
     """Return the vertex of `incident` that is lowest over an edge of `body`, and its height.
 
     Among vertices of equal height, the one nearest to the edge's midpoint is returned.
@@ -128,7 +117,7 @@ def support_vertex(m: Model, stance: vec4, body: wp.int32, incident: wp.int32, e
 
 
 @wp.func
-def max_separation_edge(m: Model, q: wp.array(dtype=scalar), body: wp.int32, incident: wp.int32):
+def max_separation_edge(m: Model, q: Array1d, body: int, incident: int):
     """Return the edge of `body` with the largest separation from `incident`, and that separation."""
     max_separation = scalar(-1.0e30)
     which = wp.int32(0)
@@ -142,7 +131,7 @@ def max_separation_edge(m: Model, q: wp.array(dtype=scalar), body: wp.int32, inc
 
 
 @wp.func
-def separating_edge(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b: wp.int32):
+def separating_edge(m: Model, d: Data, q: Array1d, a: int, b: int):
     """Return the polygon with the edge of largest separation, the other polygon and the edge; ties go to a."""
     edge_a, apart_a = max_separation_edge(m, q, a, b)
     edge_b, apart_b = max_separation_edge(m, q, b, a)
@@ -157,16 +146,7 @@ def separating_edge(m: Model, d: Data, q: wp.array(dtype=scalar), a: wp.int32, b
 
 
 @wp.func
-def collide_polygons(
-    m: Model,
-    d: Data,
-    q: wp.array(dtype=scalar),
-    owner: wp.int32,
-    incident: wp.int32,
-    edge: wp.int32,
-    which: wp.int32,
-    i: wp.int32,
-):
+def collide_polygons(m: Model, d: Data, q: Array1d, owner: int, incident: int, edge: int, which: int, i: int):
     """Write one of the two contacts of a polygon with an edge to row i; return 0 if there is none.
 
     The first contact (`which` 0) is that of the lowest vertex, the second that of the lower of its neighbors.
@@ -222,14 +202,14 @@ def collide_polygons(
 
 
 @wp.func
-def write_joint_limit(m: Model, d: Data, joint: wp.int32, side: wp.int32, i: wp.int32):
+def write_joint_limit(m: Model, d: Data, joint: int, side: int, i: int):
     """Write the contact of a joint's angle with its lower (side 0) or upper limit to row i."""
     zero = vec2(scalar(0.0), scalar(0.0))
     write_contact(d, i, LIMIT, m.joint_bodies[joint, 0], m.joint_bodies[joint, 1], joint, side, zero, zero, zero)
 
 
 @wp.func
-def accept_contact(m: Model, d: Data, at: wp.int32):
+def accept_contact(m: Model, d: Data, at: int):
     """Keep the contact in row `at`, the last of the table, if it touches; return the number of contacts."""
     gap = contact_rows(m, d, d.q0, at, d.rows0, m.joint_rows + 2 * at)
     count = at
@@ -281,7 +261,7 @@ def narrow_phase(m: Model, d: Data):
 
 
 @wp.func
-def accept_speculative_contact(m: Model, d: Data, q: wp.array(dtype=scalar), at: wp.int32, max_gap: scalar):
+def accept_speculative_contact(m: Model, d: Data, q: Array1d, at: int, max_gap: scalar):
     """Keep the contact in row `at` if its gap is at most `max_gap`; return the number of contacts."""
     count = at
     if at < m.max_speculative_contacts:
@@ -292,7 +272,7 @@ def accept_speculative_contact(m: Model, d: Data, q: wp.array(dtype=scalar), at:
 
 
 @wp.func
-def find_speculative_contacts(m: Model, d: Data, q: wp.array(dtype=scalar), duration: scalar):
+def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
     """Fill the table with contacts that touch at poses q or may touch within `duration`; return their number."""
     count = wp.int32(0)
     for pair_at in range(broad_phase(m, d, q, d.a0, duration)):
@@ -335,7 +315,7 @@ def find_speculative_contacts(m: Model, d: Data, q: wp.array(dtype=scalar), dura
 
 
 @wp.func
-def max_penetration(m: Model, d: Data, contacts: wp.int32):
+def max_penetration(m: Model, d: Data, contacts: int):
     """Return the deepest penetration of the contacts in the table."""
     worst = scalar(0.0)
     for i in range(contacts):
@@ -344,7 +324,7 @@ def max_penetration(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def contact_properties(m: Model, d: Data, i: wp.int32):
+def contact_properties(m: Model, d: Data, i: int):
     """Return restitution and friction of contact i: the mean of the two bodies'; zero for a limit."""
     restitution = scalar(0.0)
     friction = scalar(0.0)

@@ -20,7 +20,7 @@ from .smooth_step import position_stage, prepare_smooth_step, smooth_step
 
 
 @wp.func
-def swap_contacts(d: Data, i: wp.int32, j: wp.int32):
+def swap_contacts(d: Data, i: int, j: int):
     """Swap two rows of the contact table."""
     if i != j:
         for k in range(5):
@@ -34,7 +34,7 @@ def swap_contacts(d: Data, i: wp.int32, j: wp.int32):
 
 
 @wp.func
-def absorb_brief_bounces(m: Model, d: Data, resting: wp.int32, count: wp.int32):
+def absorb_brief_bounces(m: Model, d: Data, resting: int, count: int):
     """Move contacts that close again within a brief step to the resting ones; return the number of resting contacts."""
     h = m.settings.brief_bounce * m.dt
     prepare_smooth_step(m, d, resting)
@@ -56,7 +56,7 @@ def absorb_brief_bounces(m: Model, d: Data, resting: wp.int32, count: wp.int32):
 
 
 @wp.func
-def stop_brief_slip(m: Model, d: Data, contacts: wp.int32):
+def stop_brief_slip(m: Model, d: Data, contacts: int):
     """Make contacts stick if their slip reverses within a brief step; the smooth step must be prepared.
 
     A contact may stay open during the brief step, since touching contacts may be apart by a tolerance. It then closes
@@ -112,7 +112,7 @@ def classify_contacts(m: Model, d: Data):
 
 
 @wp.func
-def first_impacting(m: Model, d: Data, resting: wp.int32, count: wp.int32):
+def first_impacting(m: Model, d: Data, resting: int, count: int):
     """Return the first touching contact that approaches and does not rest; −1 if there is none."""
     result = wp.int32(-1)
     for i in range(resting, count):
@@ -124,7 +124,7 @@ def first_impacting(m: Model, d: Data, resting: wp.int32, count: wp.int32):
 
 
 @wp.func
-def closed_at_step_start(m: Model, d: Data, i: wp.int32):
+def closed_at_step_start(m: Model, d: Data, i: int):
     """Return 1 if contact i, which impacts as a step begins, closed there, so that its time depends on its gap.
 
     A contact that penetrates, or is no faster than after a fall over the tolerance, is left over from a fallback step:
@@ -146,7 +146,7 @@ def closed_at_step_start(m: Model, d: Data, i: wp.int32):
 
 
 @wp.func
-def prepare_resting_contacts(m: Model, d: Data, resting: wp.int32):
+def prepare_resting_contacts(m: Model, d: Data, resting: int):
     """Prepare the smooth step of the contacts that rest or slide."""
     failed = d.lcp.failed
     worst = d.lcp.residual

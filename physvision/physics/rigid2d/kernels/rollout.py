@@ -10,7 +10,7 @@ from .fallback_adjoint import fallback_step_adjoint
 from .forces import max_stable_duration, set_inverse_masses
 from .impact import impact
 from .impact_adjoint import event_adjoint, impact_adjoint
-from .precision import scalar
+from .precision import Array1d, Array2d, Array3d, IntArray1d, IntArray2d, IntArray3d, scalar
 from .resting_contacts import classify_contacts, prepare_resting_contacts
 from .sleeping import length_scale, put_to_sleep, wake_all
 from .sliding import end_sliding, end_sliding_adjoint, start_sliding, start_sliding_adjoint
@@ -23,7 +23,7 @@ OPTIONS = {"max_unroll": 6, "cpu_compiler_flags": "-march=native"}
 
 
 @wp.func
-def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
+def is_finite(x: Array1d, n: int):
     """Return 1 if the first n numbers are all finite."""
     finite = wp.int32(1)
     for i in range(n):
@@ -33,7 +33,7 @@ def is_finite(x: wp.array(dtype=scalar), n: wp.int32):
 
 
 @wp.func
-def arrays_equal(a: wp.array(dtype=scalar), b: wp.array(dtype=scalar), n: wp.int32):
+def arrays_equal(a: Array1d, b: Array1d, n: int):
     """Return 1 if the first n numbers are equal."""
     equal = wp.int32(1)
     for i in range(n):
@@ -43,7 +43,7 @@ def arrays_equal(a: wp.array(dtype=scalar), b: wp.array(dtype=scalar), n: wp.int
 
 
 @wp.func
-def snap_to_rest(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def snap_to_rest(m: Model, d: Data, q: Array1d, v: Array1d):
     """Restore a world to the start (q, v) of its step, at rest, if it moved by rounding alone.
 
     A world at rest repeats its step: such steps need not be computed.
@@ -108,21 +108,21 @@ def initialize(m: Model, d: Data):
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def forward(
-    first: wp.int32,
+    first: int,
     m: ModelStruct,
-    theta: wp.array2d(dtype=scalar),
-    controls: wp.array3d(dtype=scalar),
-    real: wp.array2d(dtype=scalar),
-    integer: wp.array2d(dtype=wp.int32),
-    steps: wp.int32,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    operations: wp.array2d(dtype=wp.int32),
-    warm_starts: wp.array3d(dtype=wp.int32),
-    residual: wp.array(dtype=scalar),
-    iterations: wp.array(dtype=wp.int32),
-    failed_steps: wp.array(dtype=wp.int32),
-    underresolved: wp.array(dtype=wp.int32),
+    theta: Array2d,
+    controls: Array3d,
+    real: Array2d,
+    integer: IntArray2d,
+    steps: int,
+    q: Array3d,
+    v: Array3d,
+    operations: IntArray2d,
+    warm_starts: IntArray3d,
+    residual: Array1d,
+    iterations: IntArray1d,
+    failed_steps: IntArray1d,
+    underresolved: IntArray1d,
 ):
     """Fill q and v, (worlds, steps + 1, 3 · moving), from their first states; count the operations of each step.
 
@@ -189,7 +189,7 @@ def forward(
 
 
 @wp.func
-def add_seed(m: Model, d: Data, q_bar: wp.array(dtype=scalar), v_bar: wp.array(dtype=scalar)):
+def add_seed(m: Model, d: Data, q_bar: Array1d, v_bar: Array1d):
     """Add the cotangents of a stored state to the seeds."""
     for body in range(m.bodies):
         slot = m.slot[body]
@@ -200,7 +200,7 @@ def add_seed(m: Model, d: Data, q_bar: wp.array(dtype=scalar), v_bar: wp.array(d
 
 
 @wp.func
-def operation_adjoint(m: Model, d: Data, kind: wp.int32, event: wp.int32, contact: wp.int32, h: scalar):
+def operation_adjoint(m: Model, d: Data, kind: int, event: int, contact: int, h: scalar):
     """Repeat one operation from the start at hand, and replace the seeds by their cotangents before it."""
     d.lcp.work = 0
     d.lcp.refinement_work = 0
@@ -227,23 +227,23 @@ def operation_adjoint(m: Model, d: Data, kind: wp.int32, event: wp.int32, contac
 
 @wp.kernel(enable_backward=False, module="unique", module_options=OPTIONS)
 def backward(
-    first: wp.int32,
+    first: int,
     m: ModelStruct,
-    theta: wp.array2d(dtype=scalar),
-    controls: wp.array3d(dtype=scalar),
-    real: wp.array2d(dtype=scalar),
-    integer: wp.array2d(dtype=wp.int32),
-    steps: wp.int32,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    operations: wp.array2d(dtype=wp.int32),
-    warm_starts: wp.array3d(dtype=wp.int32),
-    q_bar: wp.array3d(dtype=scalar),
-    v_bar: wp.array3d(dtype=scalar),
-    q_start_bar: wp.array2d(dtype=scalar),
-    v_start_bar: wp.array2d(dtype=scalar),
-    controls_bar: wp.array3d(dtype=scalar),
-    theta_bar: wp.array2d(dtype=scalar),
+    theta: Array2d,
+    controls: Array3d,
+    real: Array2d,
+    integer: IntArray2d,
+    steps: int,
+    q: Array3d,
+    v: Array3d,
+    operations: IntArray2d,
+    warm_starts: IntArray3d,
+    q_bar: Array3d,
+    v_bar: Array3d,
+    q_start_bar: Array2d,
+    v_start_bar: Array2d,
+    controls_bar: Array3d,
+    theta_bar: Array2d,
 ):
     """Walk the rollout in reverse: repeat each step, then apply the adjoints of its operations one by one."""
     world = first + wp.tid()

@@ -11,11 +11,11 @@ from .broad_phase import bounding_radius
 from .data import BODY_A, Data, Model
 from .forces import free_acceleration
 from .narrow_phase import find_speculative_contacts, narrow_phase
-from .precision import scalar
+from .precision import Array1d, scalar
 
 
 @wp.func
-def length_scale(m: Model, d: Data, k: wp.int32):
+def length_scale(m: Model, d: Data, k: int):
     """Return the factor from coordinate k to a length: the body's bounding radius for an angle, else one."""
     size = scalar(1.0)
     if k % 3 == 2:
@@ -65,7 +65,7 @@ def freeze_resting_bodies(m: Model, d: Data):
 
 
 @wp.func
-def is_frozen(m: Model, d: Data, body: wp.int32):
+def is_frozen(m: Model, d: Data, body: int):
     """Return 1 if `freeze_resting_bodies` froze a body; it freezes all sleeping ones that are not kinematic."""
     result = wp.int32(0)
     sleeping = d.lcp.awake[body] == 0 and d.lcp.inverse_mass[3 * body] > scalar(0.0)
@@ -89,7 +89,7 @@ def wake_all(m: Model, d: Data):
 
 
 @wp.func
-def is_sleeping(m: Model, d: Data, body: wp.int32):
+def is_sleeping(m: Model, d: Data, body: int):
     """Return 1 if a body that could move sleeps."""
     result = wp.int32(0)
     if body < m.bodies:
@@ -99,7 +99,7 @@ def is_sleeping(m: Model, d: Data, body: wp.int32):
 
 
 @wp.func
-def wake_island(m: Model, d: Data, island: wp.int32):
+def wake_island(m: Model, d: Data, island: int):
     """Wake all bodies that were of this island when they fell asleep."""
     for body in range(m.bodies):
         if d.sleep_group[body] == island and is_sleeping(m, d, body) == 1:
@@ -108,7 +108,7 @@ def wake_island(m: Model, d: Data, island: wp.int32):
 
 
 @wp.func
-def wake_contacted(m: Model, d: Data, contacts: wp.int32):
+def wake_contacted(m: Model, d: Data, contacts: int):
     """Wake the islands that contacts in the table connect with awake bodies; return 1 if there are any."""
     result = wp.int32(0)
     if d.sleeping_bodies > 0:
@@ -144,7 +144,7 @@ def sleeping_contacts_overflow(m: Model, d: Data):
 
 
 @wp.func
-def put_to_sleep(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def put_to_sleep(m: Model, d: Data, q: Array1d, v: Array1d):
     """Put islands to sleep that rested in a step of one fallback operation that began at (q, v)."""
     count_before = d.sleeping_bodies
     for body in range(m.bodies):

@@ -16,11 +16,11 @@ makes it creep.
 import warp as wp
 
 from .data import Data, Model
-from .precision import scalar
+from .precision import Array1d, scalar
 
 
 @wp.func
-def body_deceleration(m: Model, d: Data, body: wp.int32):
+def body_deceleration(m: Model, d: Data, body: int):
     """Return the deceleration of a body, zero for none; −1 for bodies that keep their velocity."""
     rate = scalar(-1.0)
     if m.slot[body] >= 0 and m.is_kinematic[body] == 0:
@@ -30,7 +30,7 @@ def body_deceleration(m: Model, d: Data, body: wp.int32):
 
 @wp.func
 def scale_adjoint(
-    m: Model, d: Data, body: wp.int32, vx: scalar, vy: scalar, radial: scalar, across: scalar, by_rate: scalar
+    m: Model, d: Data, body: int, vx: scalar, vy: scalar, radial: scalar, across: scalar, by_rate: scalar
 ):
     """Carry the velocity cotangent back through a map along the unit vector (vx, vy), and add the deceleration's."""
     i = 3 * body
@@ -73,7 +73,7 @@ def end_sliding(m: Model, d: Data):
 
 
 @wp.func
-def end_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
+def end_sliding_adjoint(m: Model, d: Data, v: Array1d):
     """Carry cotangents back through `end_sliding`, given the velocities after it."""
     for body in range(m.bodies):
         rate = body_deceleration(m, d, body)
@@ -92,7 +92,7 @@ def end_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
 
 
 @wp.func
-def start_sliding_adjoint(m: Model, d: Data, v: wp.array(dtype=scalar)):
+def start_sliding_adjoint(m: Model, d: Data, v: Array1d):
     """Carry cotangents back through `start_sliding`, given the velocities before it."""
     for body in range(m.bodies):
         rate = body_deceleration(m, d, body)

@@ -22,11 +22,11 @@ from .forces import free_acceleration
 from .geometry import contact_rows
 from .joints import joint_row
 from .narrow_phase import contact_properties
-from .precision import scalar
+from .precision import Array1d, IntArray1d, scalar
 
 
 @wp.func
-def prepare_smooth_step(m: Model, d: Data, contacts: wp.int32):
+def prepare_smooth_step(m: Model, d: Data, contacts: int):
     """Set rows and accelerations at the start, friction, and the contacts that slide from the start."""
     free_acceleration(m, d, d.q0, d.v0, d.a0)
     for r in range(m.joint_rows):
@@ -53,14 +53,7 @@ def prepare_smooth_step(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def close_contacts(
-    m: Model,
-    d: Data,
-    contacts: wp.int32,
-    mode: wp.array(dtype=wp.int32),
-    ratio: wp.array(dtype=scalar),
-    unit: scalar,
-):
+def close_contacts(m: Model, d: Data, contacts: int, mode: IntArray1d, ratio: Array1d, unit: scalar):
     """Guess that every contact is closed, from the row values without multipliers in `offset`."""
     min_velocity = velocity_tolerance(d.lcp, m.joint_rows + 2 * contacts, unit)
     for i in range(contacts):
@@ -69,7 +62,7 @@ def close_contacts(
 
 
 @wp.func
-def evaluate_end_rows(m: Model, d: Data, contacts: wp.int32):
+def evaluate_end_rows(m: Model, d: Data, contacts: int):
     """Set the rows at q1, and in `row_error` the error of each gap or joint against its target there."""
     for r in range(m.joint_rows):
         d.row_error[r] = joint_row(m, d, d.q1, r, d.rows1)
@@ -80,7 +73,7 @@ def evaluate_end_rows(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def move_bodies(m: Model, d: Data, size: wp.int32, n: wp.int32):
+def move_bodies(m: Model, d: Data, size: int, n: int):
     """Set q1 to the unconstrained positions, moved by the multipliers of the position stage."""
     for k in range(n):
         d.q1[k] = d.q0[k] + d.unconstrained[k]
@@ -90,7 +83,7 @@ def move_bodies(m: Model, d: Data, size: wp.int32, n: wp.int32):
 
 
 @wp.func
-def set_mixed_rows(m: Model, d: Data, contacts: wp.int32):
+def set_mixed_rows(m: Model, d: Data, contacts: int):
     """Set the rows of the position stage: normals and joints at the end, tangents at the start."""
     for r in range(m.joint_rows + 2 * contacts):
         tangent = r >= m.joint_rows and (r - m.joint_rows) % 2 == 1
@@ -102,7 +95,7 @@ def set_mixed_rows(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def position_error(m: Model, d: Data, contacts: wp.int32):
+def position_error(m: Model, d: Data, contacts: int):
     """Return the largest error of joints, of closed gaps, and of open gaps that penetrate, at q1."""
     error = scalar(0.0)
     for r in range(m.joint_rows):
@@ -115,7 +108,7 @@ def position_error(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def refine_positions(m: Model, d: Data, contacts: wp.int32):
+def refine_positions(m: Model, d: Data, contacts: int):
     """Do one Newton step: the position stage again, with gaps and joints linearized at q1."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
@@ -133,7 +126,7 @@ def refine_positions(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def position_stage(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def position_stage(m: Model, d: Data, contacts: int, h: scalar):
     """Set q1 after h by Newton's method on gaps and joints.
 
     The multipliers are in lambda0, the contact modes in mode0.
@@ -175,7 +168,7 @@ def position_stage(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def velocity_stage(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def velocity_stage(m: Model, d: Data, contacts: int, h: scalar):
     """Set v1 after h; multipliers in lambda1, contact modes in mode1.
 
     Contacts that the position stage opened stay open.
@@ -216,14 +209,14 @@ def velocity_stage(m: Model, d: Data, contacts: wp.int32, h: scalar):
 
 
 @wp.func
-def smooth_step(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def smooth_step(m: Model, d: Data, contacts: int, h: scalar):
     """Set (q1, v1) after h by both stages."""
     position_stage(m, d, contacts, h)
     velocity_stage(m, d, contacts, h)
 
 
 @wp.func
-def set_mean_acceleration(m: Model, d: Data, contacts: wp.int32, h: scalar):
+def set_mean_acceleration(m: Model, d: Data, contacts: int, h: scalar):
     """Set a1 to the constant accelerations that lead from (q0, v0) to q1 in h."""
     for k in range(3 * (m.bodies + 1)):
         d.a1[k] = d.a0[k]

@@ -12,13 +12,13 @@ from .fallback_step import fallback_step
 from .impact import impact
 from .joints import joint_row
 from .narrow_phase import max_penetration, narrow_phase
-from .precision import scalar
+from .precision import Array1d, scalar
 from .resting_contacts import classify_contacts, closed_at_step_start, first_impacting, prepare_resting_contacts
 from .sleeping import wake_all, wake_near
 
 
 @wp.func
-def load_state(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def load_state(m: Model, d: Data, q: Array1d, v: Array1d):
     """Set the start from a state of the moving bodies; static bodies and the world have their poses."""
     for body in range(m.bodies + 1):
         for k in range(3):
@@ -35,7 +35,7 @@ def load_state(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=s
 
 
 @wp.func
-def store_state(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=scalar)):
+def store_state(m: Model, d: Data, q: Array1d, v: Array1d):
     """Write the state of the moving bodies at the start."""
     for body in range(m.bodies):
         slot = m.slot[body]
@@ -46,9 +46,7 @@ def store_state(m: Model, d: Data, q: wp.array(dtype=scalar), v: wp.array(dtype=
 
 
 @wp.func
-def log_operation(
-    m: Model, d: Data, at: wp.int32, kind: wp.int32, event: wp.int32, contact: wp.int32, h: scalar, left: scalar
-):
+def log_operation(m: Model, d: Data, at: int, kind: int, event: int, contact: int, h: scalar, left: scalar):
     """Log operation `at`: start, duration, the time left before it, its ending event and contact."""
     width = 6 * m.moving + 8
     store_state(
@@ -74,7 +72,7 @@ def log_operation(
 
 
 @wp.func
-def read_operation(m: Model, d: Data, at: wp.int32):
+def read_operation(m: Model, d: Data, at: int):
     """Set the start from the log; return the operation's type, ending event, contact and duration."""
     width = 6 * m.moving + 8
     load_state(
@@ -111,7 +109,7 @@ def max_angular_velocity(m: Model, d: Data):
 
 
 @wp.func
-def run_fallback(m: Model, d: Data, count: wp.int32, left: scalar, residual: scalar, logged: wp.int32):
+def run_fallback(m: Model, d: Data, count: int, left: scalar, residual: scalar, logged: int):
     """Use up the time left in one fallback step, or the part in which no jointed body turns far."""
     h = left
     event = int(NO_EVENT)
@@ -133,7 +131,7 @@ def run_fallback(m: Model, d: Data, count: wp.int32, left: scalar, residual: sca
 
 
 @wp.func
-def gains_energy(m: Model, d: Data, resting: wp.int32):
+def gains_energy(m: Model, d: Data, resting: int):
     """Return 1 if the smooth step gained energy that no force explains: contacts dissipate, joints conserve."""
     before = scalar(0.0)
     after = scalar(0.0)
@@ -166,7 +164,7 @@ def gains_energy(m: Model, d: Data, resting: wp.int32):
 
 
 @wp.func
-def exact_smooth_step(m: Model, d: Data, resting: wp.int32, left: scalar):
+def exact_smooth_step(m: Model, d: Data, resting: int, left: scalar):
     """Move to the next event; halve the step where joints and contacts do not hold all along it.
 
     The step is prepared. A step without contact that stays inaccurate is accepted: nothing better is known.
@@ -221,15 +219,7 @@ def joints_violated(m: Model, d: Data):
 
 
 @wp.func
-def exact_operation(
-    m: Model,
-    d: Data,
-    resting: wp.int32,
-    touching_contacts: wp.int32,
-    count: wp.int32,
-    left: scalar,
-    logged: wp.int32,
-):
+def exact_operation(m: Model, d: Data, resting: int, touching_contacts: int, count: int, left: scalar, logged: int):
     """Do the impact that is due, or else move to the next event; return the duration."""
     h = scalar(0.0)
     impacting = first_impacting(m, d, resting, touching_contacts)
@@ -277,7 +267,7 @@ def step_awake(m: Model, d: Data):
 
 
 @wp.func
-def step_all(m: Model, d: Data, logged: wp.int32):
+def step_all(m: Model, d: Data, logged: int):
     """Advance q0, v0 by one step of the grid with every body awake; return what `step` does."""
     n = 3 * (m.bodies + 1)
     left = m.dt
@@ -331,7 +321,7 @@ def step_all(m: Model, d: Data, logged: wp.int32):
 
 
 @wp.func
-def step(m: Model, d: Data, logged: wp.int32):
+def step(m: Model, d: Data, logged: int):
     """Advance q0, v0 by one step of the grid; return the number of operations, negative if the last fell back."""
     count = wp.int32(0)
     if d.sleeping_bodies > 0:

@@ -45,7 +45,7 @@ def conservative_step(gap: scalar, rate: scalar, bound: scalar):
 
 
 @wp.func
-def extrapolate_body(m: Model, d: Data, body: wp.int32, time: scalar):
+def extrapolate_body(m: Model, d: Data, body: int, time: scalar):
     """Set pose and velocity of a body, in q1 and v1, after `time` at the accelerations in a1."""
     for k in range(3):
         i = 3 * body + k
@@ -54,9 +54,7 @@ def extrapolate_body(m: Model, d: Data, body: wp.int32, time: scalar):
 
 
 @wp.func
-def gap_curvature_bound(
-    m: Model, d: Data, a: wp.int32, b: wp.int32, arm_a: scalar, line: scalar, n: vec2, left: scalar
-):
+def gap_curvature_bound(m: Model, d: Data, a: int, b: int, arm_a: scalar, line: scalar, n: vec2, left: scalar):
     """Return a bound on −g̈ for a point of a over an edge of b.
 
     The point is `arm_a` from a's frame, and `line` from b's frame. Turning adds the centripetal acceleration of a
@@ -75,7 +73,7 @@ def gap_curvature_bound(
 
 
 @wp.func
-def is_resting_contact(d: Data, kind: wp.int32, a: wp.int32, b: wp.int32, fa: wp.int32, fb: wp.int32):
+def is_resting_contact(d: Data, kind: int, a: int, b: int, fa: int, fb: int):
     """Return 1 if the contact between these features is one of the resting contacts."""
     result = wp.int32(0)
     for j in range(d.contacts):
@@ -90,7 +88,7 @@ def is_resting_contact(d: Data, kind: wp.int32, a: wp.int32, b: wp.int32, fa: wp
 
 
 @wp.func
-def is_resting_pair(d: Data, a: wp.int32, b: wp.int32):
+def is_resting_pair(d: Data, a: int, b: int):
     """Return 1 if bodies a and b rest on each other."""
     result = wp.int32(0)
     for j in range(d.contacts):
@@ -102,7 +100,7 @@ def is_resting_pair(d: Data, a: wp.int32, b: wp.int32):
 
 
 @wp.func
-def contact_step(m: Model, d: Data, i: wp.int32, left: scalar):
+def contact_step(m: Model, d: Data, i: int, left: scalar):
     """Return gap, its rate and a conservative step for the contact on line i, at q1 and v1."""
     r = m.joint_rows + 2 * i
     gap = contact_rows(m, d, d.q1, i, d.rows1, r)
@@ -122,7 +120,7 @@ def contact_step(m: Model, d: Data, i: wp.int32, left: scalar):
 
 
 @wp.func
-def edge_separation_step(m: Model, d: Data, owner: wp.int32, incident: wp.int32, edge: wp.int32, left: scalar):
+def edge_separation_step(m: Model, d: Data, owner: int, incident: int, edge: int, left: scalar):
     """Return gap, rate and conservative step until a corner of `incident` reaches the edge's line, at q1.
 
     Until then the line separates the two. Corners that already rest on the edge do not count.
@@ -150,7 +148,7 @@ def edge_separation_step(m: Model, d: Data, owner: wp.int32, incident: wp.int32,
 
 
 @wp.func
-def polygon_separation_step(m: Model, d: Data, a: wp.int32, b: wp.int32, resting: wp.int32, left: scalar):
+def polygon_separation_step(m: Model, d: Data, a: int, b: int, resting: int, left: scalar):
     """Return the edge that separates two polygons for longest: owner, incident, edge, gap, rate, step.
 
     Polygons that rest on each other are separated by the edges that they rest on.
@@ -182,7 +180,7 @@ def polygon_separation_step(m: Model, d: Data, a: wp.int32, b: wp.int32, resting
 
 
 @wp.func
-def write_closing_contact(m: Model, d: Data, owner: wp.int32, incident: wp.int32, edge: wp.int32, i: wp.int32):
+def write_closing_contact(m: Model, d: Data, owner: int, incident: int, edge: int, i: int):
     """Write, on line i, the contact of a polygon with an edge that closes at q1; return 0 if none does."""
     min_gap = scalar(NEVER)
     first = wp.int32(-1)
@@ -211,7 +209,7 @@ def write_closing_contact(m: Model, d: Data, owner: wp.int32, incident: wp.int32
 
 
 @wp.func
-def pair_time_of_impact(m: Model, d: Data, a: wp.int32, b: wp.int32, i: wp.int32, duration: scalar, until: scalar):
+def pair_time_of_impact(m: Model, d: Data, a: int, b: int, i: int, duration: scalar, until: scalar):
     """Return the time before `until` at which bodies a and b touch, the contact on line i; NEVER if they do not.
 
     The smooth step has a given `duration`. The time does not depend on `until`, which earlier pairs set.
@@ -263,7 +261,7 @@ def pair_time_of_impact(m: Model, d: Data, a: wp.int32, b: wp.int32, i: wp.int32
 
 
 @wp.func
-def may_collide(m: Model, d: Data, a: wp.int32, b: wp.int32, duration: scalar):
+def may_collide(m: Model, d: Data, a: int, b: int, duration: scalar):
     """Return true if two bodies can come near enough to each other within `duration`."""
     separation = position(d.q0, a) - position(d.q0, b)
     speed = position(d.v0, a) - position(d.v0, b)
@@ -278,7 +276,7 @@ def may_collide(m: Model, d: Data, a: wp.int32, b: wp.int32, duration: scalar):
 
 
 @wp.func
-def copy_contact(d: Data, source: wp.int32, target: wp.int32):
+def copy_contact(d: Data, source: int, target: int):
     """Copy a line of the table of contacts."""
     for k in range(5):
         d.contact_features[5 * target + k] = d.contact_features[5 * source + k]
@@ -287,7 +285,7 @@ def copy_contact(d: Data, source: wp.int32, target: wp.int32):
 
 
 @wp.func
-def limit_time_of_impact(m: Model, d: Data, i: wp.int32, duration: scalar):
+def limit_time_of_impact(m: Model, d: Data, i: int, duration: scalar):
     """Return the time at which the angle on line i reaches its limit; NEVER if it does not."""
     impact_time = scalar(NEVER)
     a = d.contact_features[5 * i + BODY_A]

@@ -12,14 +12,14 @@ import warp as wp
 from physvision.physics.lcp.kernels.problem import SLIDE
 
 from .data import BODY_A, BODY_B, FEATURE_A, FEATURE_B, KIND, Data, Model
-from .precision import scalar
+from .precision import IntArray1d, scalar
 
 # Stored mode of a contact that slides backward; the other modes are those of `problem`.
 BACKWARD = wp.constant(3)
 
 
 @wp.func
-def contact_key(m: Model, d: Data, i: wp.int32):
+def contact_key(m: Model, d: Data, i: int):
     """Return a hash key of contact i, less than 2²⁹."""
     line = 5 * i
     pair = wp.uint32(d.contact_features[line + BODY_A] * (m.bodies + 1) + d.contact_features[line + BODY_B])
@@ -29,7 +29,7 @@ def contact_key(m: Model, d: Data, i: wp.int32):
 
 
 @wp.func
-def store_modes(m: Model, d: Data, contacts: wp.int32):
+def store_modes(m: Model, d: Data, contacts: int):
     """Store the keys and modes of the current contacts, up to the capacity of the list."""
     count = wp.min(contacts, m.max_stored_modes)
     d.stored_modes[0] = count
@@ -41,7 +41,7 @@ def store_modes(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def warm_start_modes(m: Model, d: Data, contacts: wp.int32):
+def warm_start_modes(m: Model, d: Data, contacts: int):
     """Set mode0 and ratio0 of contacts that existed in the previous step from their modes in that step."""
     count = d.previous_modes[0]
     start = wp.int32(0)
@@ -67,7 +67,7 @@ def warm_start_modes(m: Model, d: Data, contacts: wp.int32):
 
 
 @wp.func
-def write_warm_start(m: Model, d: Data, record: wp.array(dtype=wp.int32)):
+def write_warm_start(m: Model, d: Data, record: IntArray1d):
     """Write the stored modes of the last fallback step, and which bodies are awake."""
     record[0] = d.stored_modes[0]
     for i in range(d.stored_modes[0]):
@@ -77,7 +77,7 @@ def write_warm_start(m: Model, d: Data, record: wp.array(dtype=wp.int32)):
 
 
 @wp.func
-def restore_sleep_state(m: Model, d: Data, record: wp.array(dtype=wp.int32)):
+def restore_sleep_state(m: Model, d: Data, record: IntArray1d):
     """Wake the bodies that were awake in the record, and put the others to sleep."""
     d.sleeping_bodies = 0
     for body in range(m.bodies):

@@ -7,7 +7,7 @@ import warp as wp
 
 from ..precision import convex_pairs, scalar, vec3
 from ..spatial.vectors import column
-from ..structs import FREE, PRISMATIC, Contact, Model, Tree, Workspace
+from ..structs import FREE, PRISMATIC, Contact, System, Tree, Workspace
 from .closest_points import CONVEX
 from .contact_primitives import elementwise_product
 from .settings import COLLISION
@@ -22,48 +22,48 @@ UNIT_LENGTH_TOLERANCE = wp.constant(scalar(COLLISION.cached_normal_tolerance))
 
 
 @wp.func
-def update_bounding_radii(model: Model, contact: Contact, world: int):
+def update_bounding_radii(contact: Contact, s: System, world: int):
     """Compute the radii of spheres that contain the shapes."""
-    for shape in range(model.shapes.count):
-        extent = elementwise_product(model.shapes.bounding_scale[shape], model.shapes.size[world, shape])
+    for shape in range(s.model.shapes.count):
+        extent = elementwise_product(s.model.shapes.bounding_scale[shape], s.model.shapes.size[world, shape])
         contact.detection.bounding_radius[world, shape] = wp.length(extent)
 
 
 @wp.func
-def min_separation(model: Model, contact: Contact, world: int, group: int):
+def min_separation(contact: Contact, s: System, world: int, group: int):
     """Return a lower bound of the separations of a group at the current poses of the shapes."""
-    pair = model.groups.start[group]
-    a = model.pairs.first[pair]
-    b = model.pairs.second[pair]
+    pair = s.model.groups.start[group]
+    a = s.model.pairs.first[pair]
+    b = s.model.pairs.second[pair]
     offset = contact.detection.shape_origin[world, a] - contact.detection.shape_origin[world, b]
     bound = scalar(-1.0e30)
-    if model.groups.kind[group] == PLANE:
+    if s.model.groups.kind[group] == PLANE:
         bound = wp.dot(column(contact.detection.shape_rotation[world, b], 2), offset)
-        bound -= contact.detection.bounding_radius[world, a] + model.pairs.margin[pair]
-    elif model.groups.kind[group] == SPHERES:
+        bound -= contact.detection.bounding_radius[world, a] + s.model.pairs.margin[pair]
+    elif s.model.groups.kind[group] == SPHERES:
         bound = (
             wp.length(offset)
             - contact.detection.bounding_radius[world, a]
             - contact.detection.bounding_radius[world, b]
-            - model.pairs.margin[pair]
+            - s.model.pairs.margin[pair]
         )
     return bound
 
 
 @wp.func
-def separation_along_cached_normal(model: Model, contact: Contact, world: int, pair: int):
+def separation_along_cached_normal(contact: Contact, s: System, world: int, pair: int):
     """Return the separation of two convex shapes along the cached normal, a lower bound at any poses."""
     bound = scalar(-1.0e30)
     normal = contact.detection.cached_normal[world, pair]
     if wp.abs(wp.length_sq(normal) - scalar(1.0)) < UNIT_LENGTH_TOLERANCE:
-        a = convex_shape(model, contact, world, model.pairs.first[pair])
-        b = convex_shape(model, contact, world, model.pairs.second[pair])
-        bound = separation_along(a, b, hull_table(model), normal) - model.pairs.margin[pair]
+        a = convex_shape(contact, s, world, s.model.pairs.first[pair])
+        b = convex_shape(contact, s, world, s.model.pairs.second[pair])
+        bound = separation_along(a, b, hull_table(s.model), normal) - s.model.pairs.margin[pair]
     return bound
 
 
 @wp.func
-def next_candidate(model: Model, contact: Contact, world: int, pair: int, threshold: scalar):
+def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold: scalar):
     """Return the first candidate from `pair` on whose group is not farther apart than `enough`.
 
     Updates group separations.
@@ -72,16 +72,16 @@ def next_candidate(model: Model, contact: Contact, world: int, pair: int, thresh
     is_searching = bool(True)
     while is_searching:
         is_searching = bool(False)
-        if candidate < model.pairs.count:
-            group = model.pairs.group[candidate]
-            if candidate == model.groups.start[group]:
-                bound = min_separation(model, contact, world, group)
+        if candidate < s.model.pairs.count:
+            group = s.model.pairs.group[candidate]
+            if candidate == s.model.groups.start[group]:
+                bound = min_separation(contact, s, world, group)
                 if wp.static(convex_pairs):
-                    if bound <= threshold and model.pairs.kind[candidate] == CONVEX:
-                        bound = wp.max(bound, separation_along_cached_normal(model, contact, world, candidate))
+                    if bound <= threshold and s.model.pairs.kind[candidate] == CONVEX:
+                        bound = wp.max(bound, separation_along_cached_normal(contact, s, world, candidate))
                 contact.detection.group_separation[world, group] = bound
                 if bound > threshold:
-                    candidate = model.groups.start[group + 1]
+                    candidate = s.model.groups.start[group + 1]
                     is_searching = bool(True)
     return candidate
 
@@ -94,7 +94,7 @@ def length_bound(a: vec3):
 
 @wp.func
 def update_link_displacements(
-    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, t: scalar
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, t: scalar
 ):
     """Compute for every link an upper bound of the displacement of its shapes in a flight of time t.
 
@@ -102,10 +102,12 @@ def update_link_displacements(
     """
     for i in range(tree.links):
         contact.detection.link_extent[world, i] = scalar(0.0)
-    for shape in range(model.shapes.count):
-        i = model.shapes.link[shape]
+    for shape in range(s.model.shapes.count):
+        i = s.model.shapes.link[shape]
         if i >= 0:
-            distance = length_bound(model.shapes.offset[world, shape]) + contact.detection.bounding_radius[world, shape]
+            distance = (
+                length_bound(s.model.shapes.offset[world, shape]) + contact.detection.bounding_radius[world, shape]
+            )
             contact.detection.link_extent[world, i] = wp.max(contact.detection.link_extent[world, i], distance)
     for i in range(tree.links - 1, -1, -1):
         parent = tree.parent[i]
@@ -128,13 +130,13 @@ def update_link_displacements(
 
 
 @wp.func
-def max_approach(tree: Tree, model: Model, contact: Contact, world: int, pair: int):
+def max_approach(tree: Tree, contact: Contact, s: System, world: int, pair: int):
     """Return an upper bound of the change of separation of a pair; joints that carry both shapes do not change it."""
     total = scalar(0.0)
-    i = model.shapes.link[model.pairs.first[pair]]
+    i = s.model.shapes.link[s.model.pairs.first[pair]]
     if i >= 0:
         total += contact.detection.link_displacement[world, i]
-    j = model.shapes.link[model.pairs.second[pair]]
+    j = s.model.shapes.link[s.model.pairs.second[pair]]
     if j >= 0:
         total += contact.detection.link_displacement[world, j]
     while i != j:

@@ -30,7 +30,7 @@ import warp as wp
 from ..dynamics.kinematics import add_joint_gradient
 from ..precision import mat33, midway, pyramidal, scalar, vec3
 from ..spatial.vectors import select_vec3, tangential_part, transpose_product, zero3
-from ..structs import FREE, PRISMATIC, Contact, ContactGradients, Gradients, Model, Tree, Workspace
+from ..structs import FREE, PRISMATIC, Contact, System, Tree, Workspace
 from .closest_points_adjoint import add_adjoints, closest_points_backward, core_separation_backward
 from .contact_primitives import MIN_LENGTH
 from .joint_limits import limit_power_backward, limit_separation_backward
@@ -97,8 +97,8 @@ def force_moments(
 def ancestor_power_backward(
     tree: Tree,
     work: Workspace,
-    gradients: Gradients,
     contact: Contact,
+    s: System,
     world: int,
     row: int,
     link: int,
@@ -134,7 +134,7 @@ def ancestor_power_backward(
             wp.cross(core - origin, position_bar) - wp.cross(point - origin, angular_part) + linear_part + rotation_bar
         )
         add_joint_gradient(tree, work, world, row, i, total_rotation_bar, position_bar - angular_part)
-        if gradients.is_requested != 0:
+        if s.gradients.is_requested != 0:
             origin = origin_before_joint(tree, contact, world, i)
             total_rotation_bar = (
                 wp.cross(core - origin, position_bar)
@@ -143,9 +143,7 @@ def ancestor_power_backward(
                 + rotation_bar
             )
             total_rotation_bar = total_rotation_bar + scalar(wp.int32(tree.joint[i] == FREE)) * fixed_part
-            add_link_placement_gradient(
-                tree, gradients, contact, world, i, position_bar - angular_part, total_rotation_bar
-            )
+            add_link_placement_gradient(tree, contact, s, world, i, position_bar - angular_part, total_rotation_bar)
         i = tree.parent[i]
 
 
@@ -164,11 +162,9 @@ def frame_spin_backward(normal: vec3, spin_bar: scalar):
 @wp.func(inline=True)
 def contact_power_backward(
     tree: Tree,
-    model: Model,
     work: Workspace,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
     contact: Contact,
+    s: System,
     world: int,
     row: int,
     pair: int,
@@ -184,20 +180,20 @@ def contact_power_backward(
     Each row of `along` belongs to a motion with the contact velocity u; if `moments` is one, Δω takes the place of u,
     at the point of the first core.
     """
-    if pair >= model.pairs.count:
-        limit_power_backward(tree, model, work, contact, world, row, pair, after, virtual, before, along)
-        limit_separation_backward(tree, model, work, contact_gradients, contact, world, row, pair, bar, 0)
+    if pair >= s.model.pairs.count:
+        limit_power_backward(tree, work, contact, s, world, row, pair, after, virtual, before, along)
+        limit_separation_backward(tree, work, contact, s, world, row, pair, bar, 0)
         return
-    primitive = pair_primitive(model, contact, world, pair)
-    depth = (scalar(1.0) - moments) * contact_depth(primitive, model.pairs.margin[pair])
+    primitive = pair_primitive(contact, s, world, pair)
+    depth = (scalar(1.0) - moments) * contact_depth(primitive, s.model.pairs.margin[pair])
     point = primitive.first_point - depth * primitive.normal
-    forces = along * pair_frame(model, contact, world, pair, primitive.normal)
+    forces = along * pair_frame(contact, s, world, pair, primitive.normal)
     total = mat33()
     for side in range(2):
-        link = model.shapes.link[model.pairs.first[pair]]
+        link = s.model.shapes.link[s.model.pairs.first[pair]]
         sign = scalar(1 - 2 * side)
         if side == 1:
-            link = model.shapes.link[model.pairs.second[pair]]
+            link = s.model.shapes.link[s.model.pairs.second[pair]]
         total = total + sign * force_moments(
             tree, work, contact, world, link, point, after, virtual, before, forces, moments
         )
@@ -211,7 +207,7 @@ def contact_power_backward(
     lengthwise_rotation = zero3()
     if wp.static(midway):
         # Tangents rotate about the normal by t₂ · (δs − s · n δn) / |s across n| as the hint s and the normal change.
-        along_side = tangent_hint(model, contact, world, pair, primitive.normal)
+        along_side = tangent_hint(contact, s, world, pair, primitive.normal)
         perpendicular = tangential_part(along_side, primitive.normal)
         swing = (
             wp.dot(frame_bar, primitive.normal)
@@ -219,7 +215,7 @@ def contact_power_backward(
             * wp.cross(primitive.normal, perpendicular)
         )
         normal_bar = normal_bar - wp.dot(along_side, primitive.normal) * swing
-        follows = scalar(follows_axis(model, contact, world, pair, primitive.normal))
+        follows = scalar(follows_axis(contact, s, world, pair, primitive.normal))
         lengthwise_rotation = follows * wp.cross(along_side, swing)
     adjoint = add_adjoints(
         closest_points_backward(primitive, point_bar, normal_bar), core_separation_backward(primitive, gap_bar)
@@ -227,14 +223,14 @@ def contact_power_backward(
     if wp.static(midway):
         adjoint.first_rotation = adjoint.first_rotation + lengthwise_rotation
     for side in range(2):
-        shape = model.pairs.first[pair]
+        shape = s.model.pairs.first[pair]
         radius_bar = adjoint.rim_radius + wp.dot(primitive.first_rim, adjoint.first)
         if primitive.first_radius > scalar(0.0):
             radius_bar -= bar  # the radius moves point and separation alike
             if wp.static(midway):
                 radius_bar -= (scalar(1.0) - DEPTH_SHARE) * along_normal
         if side == 1:
-            shape = model.pairs.second[pair]
+            shape = s.model.pairs.second[pair]
             radius_bar = wp.dot(primitive.second_rim, adjoint.second)
             if primitive.second_radius > scalar(0.0):
                 radius_bar = -gap_bar
@@ -243,24 +239,27 @@ def contact_power_backward(
         rotation_bar = select_vec3(side, adjoint.first_rotation, adjoint.second_rotation)
         side_forces = scalar(1 - 2 * side) * forces
         ancestor_power_backward(
-            tree, work, gradients, contact, world, row, model.shapes.link[shape], after, virtual, before, point,
-            side_forces, moments, core_point, position_bar, rotation_bar,
-        )  # fmt: skip
-        if contact_gradients.is_requested != 0:
+            tree,
+            work,
+            contact,
+            s,
+            world,
+            row,
+            s.model.shapes.link[shape],
+            after,
+            virtual,
+            before,
+            point,
+            side_forces,
+            moments,
+            core_point,
+            position_bar,
+            rotation_bar,
+        )
+        if s.contact_gradients.is_requested != 0:
             scale = select_vec3(side, primitive.first_scale, primitive.second_scale)
             tilt = select_vec3(side, adjoint.first_tilt, adjoint.second_tilt)
             reference = select_vec3(side, adjoint.first_axis_normal, adjoint.second_axis_normal)
             add_shape_gradient(
-                model,
-                contact_gradients,
-                contact,
-                world,
-                shape,
-                scale,
-                core_point,
-                position_bar,
-                rotation_bar,
-                radius_bar,
-                tilt,
-                reference,
+                contact, s, world, shape, scale, core_point, position_bar, rotation_bar, radius_bar, tilt, reference
             )

@@ -9,7 +9,7 @@ is largest along the true normal, so the right choice is the one with the larges
 
 import warp as wp
 
-from ..precision import scalar, vec3
+from ..precision import Vec3Array1d, scalar, vec3
 from ..spatial.vectors import column
 from .closest_features import (
     Feature,
@@ -124,7 +124,7 @@ def corner_plane_normal(s: ConvexShape, hulls: HullTable, support: SupportCorner
 
 @wp.func
 def select_primitive(
-    a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3), search: SeparatingDirection
+    a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d, search: SeparatingDirection
 ):
     """Return the primitive with the largest separation near the normal of the search."""
     n = search.normal
@@ -203,7 +203,7 @@ def select_primitive(
 
 
 @wp.func(inline=False)
-def convex_primitive(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
+def convex_primitive(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d):
     """Return the primitive of the closest points of two convex shapes."""
     difference = a.origin - b.origin
     length = wp.length(difference)

@@ -12,7 +12,7 @@ penetrate by d, no other direction leads out by a distance shorter by more than 
 
 import warp as wp
 
-from ..precision import mat43, scalar, vec3, vec4
+from ..precision import Vec3Array1d, mat43, scalar, vec3, vec4
 from ..spatial.vectors import column
 from .contact_primitives import MIN_LENGTH
 from .settings import COLLISION
@@ -177,7 +177,7 @@ def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullTable, shift:
 
 @wp.func
 def best_face_normal(
-    s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3), best: vec3
+    s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d, best: vec3
 ):
     """Return the normal of largest separation among `best` and the face normals of shape s, which is a or b."""
     sense = scalar(-1.0)
@@ -195,7 +195,7 @@ def best_face_normal(
 
 
 @wp.func
-def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
+def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d):
     """Return the initial normal of largest separation: of the line of centers, axes and face normals of the shapes."""
     z = scalar(0.0)
     best = a.origin - b.origin
@@ -225,7 +225,7 @@ def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp
 
 
 @wp.func
-def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: wp.array(dtype=vec3)):
+def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d):
     """Find the normal of largest separation, or of least penetration."""
     result = SeparatingDirection()
     result.normal = initial_normal(a, b, hulls, normals)

@@ -10,8 +10,8 @@ The position of a ball joint is the angle θ = 2 atan2(|x|, w) of its quaternion
 import warp as wp
 
 from ..dynamics.joints import read3, read4
-from ..precision import mat33, scalar, vec3
-from ..structs import BALL, Contact, ContactGradients, Model, Tree, Workspace
+from ..precision import Array3d, mat33, scalar, vec3
+from ..structs import BALL, Contact, Model, System, Tree, Workspace
 from .contact_primitives import MIN_LENGTH
 
 
@@ -28,24 +28,22 @@ def limit_joint_link(model: Model, pair: int):
 
 
 @wp.func
-def limit_separation(model: Model, contact: Contact, world: int, pair: int):
+def limit_separation(contact: Contact, s: System, world: int, pair: int):
     """Return the distance of the joint from its limit at the current pose."""
-    limit = (pair - model.pairs.count) / 2
+    limit = (pair - s.model.pairs.count) / 2
     position = contact.detection.limit_position[world, limit]
-    gap = position - model.limits.lower[world, limit]
-    if limit_sign(model, pair) < scalar(0.0):
-        gap = model.limits.upper[world, limit] - position
+    gap = position - s.model.limits.lower[world, limit]
+    if limit_sign(s.model, pair) < scalar(0.0):
+        gap = s.model.limits.upper[world, limit] - position
     return gap
 
 
 @wp.func
-def update_limit_positions(
-    tree: Tree, model: Model, contact: Contact, world: int, q: wp.array3d(dtype=scalar), row: int
-):
+def update_limit_positions(tree: Tree, contact: Contact, s: System, world: int, q: Array3d, row: int):
     """Compute positions and axes of the joints with limits at q[row]."""
     z = scalar(0.0)
-    for limit in range(model.limits.count):
-        i = model.limits.link[limit]
+    for limit in range(s.model.limits.count):
+        i = s.model.limits.link[limit]
         p = tree.first_position[i]
         contact.detection.limit_axis[world, limit] = vec3(scalar(1.0), z, z)
         contact.detection.limit_position[world, limit] = q[world, row, p]
@@ -60,11 +58,11 @@ def update_limit_positions(
 
 
 @wp.func
-def write_limit_jacobian(tree: Tree, model: Model, contact: Contact, world: int, slot: int, pair: int):
+def write_limit_jacobian(tree: Tree, contact: Contact, s: System, world: int, slot: int, pair: int):
     """Write the Jacobian of contact `slot`: the joint velocity along its first direction, zero along the tangents."""
     z = scalar(0.0)
-    i = limit_joint_link(model, pair)
-    direction = limit_sign(model, pair) * contact.detection.limit_axis[world, (pair - model.pairs.count) / 2]
+    i = limit_joint_link(s.model, pair)
+    direction = limit_sign(s.model, pair) * contact.detection.limit_axis[world, (pair - s.model.pairs.count) / 2]
     length = wp.int32(0)
     while i >= 0:
         # Links that carry the joint do not change its position, but they respond to its impulse.
@@ -81,9 +79,9 @@ def write_limit_jacobian(tree: Tree, model: Model, contact: Contact, world: int,
 
 
 @wp.func
-def max_limit_approach(tree: Tree, work: Workspace, model: Model, world: int, row: int, pair: int, t: scalar):
+def max_limit_approach(tree: Tree, work: Workspace, s: System, world: int, row: int, pair: int, t: scalar):
     """Return an upper bound of the change of the separation in a flight of time t."""
-    i = limit_joint_link(model, pair)
+    i = limit_joint_link(s.model, pair)
     total = scalar(0.0)
     for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
         total += t * (wp.abs(work.v[world, row, d]) + t * wp.abs(work.a[world, row, d]))
@@ -93,10 +91,9 @@ def max_limit_approach(tree: Tree, work: Workspace, model: Model, world: int, ro
 @wp.func
 def limit_separation_backward(
     tree: Tree,
-    model: Model,
     work: Workspace,
-    contact_gradients: ContactGradients,
     contact: Contact,
+    s: System,
     world: int,
     row: int,
     pair: int,
@@ -104,26 +101,26 @@ def limit_separation_backward(
     positions_only: int,
 ):
     """Add `bar` times the derivative of the separation to q_bar[row] and, unless `positions_only`, to limits."""
-    sign = limit_sign(model, pair)
-    i = limit_joint_link(model, pair)
+    sign = limit_sign(s.model, pair)
+    i = limit_joint_link(s.model, pair)
     start = tree.first_velocity[i]
-    axis = contact.detection.limit_axis[world, (pair - model.pairs.count) / 2]
+    axis = contact.detection.limit_axis[world, (pair - s.model.pairs.count) / 2]
     for d in range(start, tree.first_velocity[i + 1]):
         work.q_bar[world, row, d] = work.q_bar[world, row, d] + sign * bar * axis[d - start]
-    if contact_gradients.is_requested != 0 and positions_only == 0:
-        limit = (pair - model.pairs.count) / 2
+    if s.contact_gradients.is_requested != 0 and positions_only == 0:
+        limit = (pair - s.model.pairs.count) / 2
         if sign > scalar(0.0):
-            contact_gradients.limits.lower[world, limit] = contact_gradients.limits.lower[world, limit] - bar
+            s.contact_gradients.limits.lower[world, limit] = s.contact_gradients.limits.lower[world, limit] - bar
         else:
-            contact_gradients.limits.upper[world, limit] = contact_gradients.limits.upper[world, limit] + bar
+            s.contact_gradients.limits.upper[world, limit] = s.contact_gradients.limits.upper[world, limit] + bar
 
 
 @wp.func
 def limit_power_backward(
     tree: Tree,
-    model: Model,
     work: Workspace,
     contact: Contact,
+    s: System,
     world: int,
     row: int,
     pair: int,
@@ -133,9 +130,9 @@ def limit_power_backward(
     along: mat33,
 ):
     """Add the derivative of Σ along · (velocity of the limit) to q_bar[row]: only the axis of a ball joint moves."""
-    i = limit_joint_link(model, pair)
+    i = limit_joint_link(s.model, pair)
     if tree.joint[i] == BALL:
-        limit = (pair - model.pairs.count) / 2
+        limit = (pair - s.model.pairs.count) / 2
         axis = contact.detection.limit_axis[world, limit]
         half = scalar(0.5) * contact.detection.limit_position[world, limit]
         start = tree.first_velocity[i]
@@ -144,6 +141,6 @@ def limit_power_backward(
         x = x + along[2, 0] * read3(work.step_velocity, world, before, start)
         cotangent = wp.cos(half) / wp.max(wp.sin(half), MIN_LENGTH)
         bar = cotangent * (x - wp.dot(x, axis) * axis) + wp.cross(x, axis)
-        bar = scalar(0.5) * limit_sign(model, pair) * bar
+        bar = scalar(0.5) * limit_sign(s.model, pair) * bar
         for k in range(3):
             work.q_bar[world, row, start + k] = work.q_bar[world, row, start + k] + bar[k]

@@ -10,7 +10,7 @@ separation of the others is `ABSENT_SEPARATION`.
 
 import warp as wp
 
-from ..precision import mat43, scalar, vec3, vec4
+from ..precision import IntArray1d, Vec3Array1d, mat43, scalar, vec3, vec4
 from .closest_features import axis_point, material_point, point_and_face, rim_direction, two_lines
 from .contact_primitives import MIN_LENGTH, ContactPrimitive
 from .settings import COLLISION
@@ -39,12 +39,7 @@ class FlatSide:
 
 @wp.func
 def flat_side(
-    s: ConvexShape,
-    hulls: HullTable,
-    normals: wp.array(dtype=vec3),
-    loop_start: wp.array(dtype=wp.int32),
-    loop: wp.array(dtype=wp.int32),
-    direction: vec3,
+    s: ConvexShape, hulls: HullTable, normals: Vec3Array1d, loop_start: IntArray1d, loop: IntArray1d, direction: vec3
 ):
     """Return the flat side of a shape that points along a direction."""
     result = FlatSide()
@@ -63,15 +58,13 @@ def flat_side(
 
 
 @wp.func
-def loop_corner(s: ConvexShape, flat: FlatSide, hulls: HullTable, loop: wp.array(dtype=wp.int32), k: int):
+def loop_corner(s: ConvexShape, flat: FlatSide, hulls: HullTable, loop: IntArray1d, k: int):
     """Return corner k of a flat side, counted around it."""
     return corner_position(s, hulls, loop[flat.first + k % flat.count])
 
 
 @wp.func
-def is_within(
-    s: ConvexShape, flat: FlatSide, hulls: HullTable, loop: wp.array(dtype=wp.int32), point: vec3, normal: vec3
-):
+def is_within(s: ConvexShape, flat: FlatSide, hulls: HullTable, loop: IntArray1d, point: vec3, normal: vec3):
     """Return True if a point is inside a face, seen along a normal.
 
     Its corners are counterclockwise about its own normal.
@@ -126,9 +119,9 @@ def facing_sides(
     a: ConvexShape,
     b: ConvexShape,
     hulls: HullTable,
-    normals: wp.array(dtype=vec3),
-    loop_start: wp.array(dtype=wp.int32),
-    loop: wp.array(dtype=wp.int32),
+    normals: Vec3Array1d,
+    loop_start: IntArray1d,
+    loop: IntArray1d,
     n: vec3,
 ):
     """Return the flat sides along the normal of the closest points; valid if there are two and one is a face."""
@@ -167,7 +160,7 @@ def crossing(
     o: ConvexShape,
     sides: FacePair,
     hulls: HullTable,
-    loop: wp.array(dtype=wp.int32),
+    loop: IntArray1d,
     k: int,
 ):
     """Return the primitive where a border of the face of `s` crosses one of the flat side of `o`.
@@ -208,9 +201,7 @@ def crossing(
 
 
 @wp.func
-def region_corner(
-    a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullTable, loop: wp.array(dtype=wp.int32), k: int
-):
+def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullTable, loop: IntArray1d, k: int):
     """Return the primitive of corner number k of the common region of a face and a flat side, or an absent one."""
     # Shape s has the face, shape o the flat side.
     s = b
@@ -253,9 +244,9 @@ def manifold_corners(
     a: ConvexShape,
     b: ConvexShape,
     hulls: HullTable,
-    normals: wp.array(dtype=vec3),
-    loop_start: wp.array(dtype=wp.int32),
-    loop: wp.array(dtype=wp.int32),
+    normals: Vec3Array1d,
+    loop_start: IntArray1d,
+    loop: IntArray1d,
     normal: vec3,
     separation: scalar,
     closest_point: vec3,
@@ -309,9 +300,9 @@ def manifold_point(
     a: ConvexShape,
     b: ConvexShape,
     hulls: HullTable,
-    normals: wp.array(dtype=vec3),
-    loop_start: wp.array(dtype=wp.int32),
-    loop: wp.array(dtype=wp.int32),
+    normals: Vec3Array1d,
+    loop_start: IntArray1d,
+    loop: IntArray1d,
     normal: vec3,
     number: int,
 ):

@@ -9,7 +9,7 @@ contact velocity is the relative velocity of both bodies there, u(p) = Y_a(p) âˆ
 import warp as wp
 
 from ..dynamics.joints import read3, read4
-from ..precision import convex_pairs, mat33, midway, scalar, vec3
+from ..precision import Array2d, Array3d, Mat33Array2d, Vec3Array2d, convex_pairs, mat33, midway, scalar, vec3
 from ..spatial.rotations import quaternion_matrix, rotated_about_z
 from ..spatial.vectors import column, select_vec3, tangential_part, transpose_product, zero3
 from ..structs import (
@@ -18,9 +18,13 @@ from ..structs import (
     PRISMATIC,
     REVOLUTE,
     Contact,
+    ContactGradientsStruct,
     ContactModelStruct,
     ContactWorkspaceStruct,
-    Model,
+    ForcesStruct,
+    GradientsStruct,
+    System,
+    SystemStruct,
     Tree,
     TreeStruct,
     Workspace,
@@ -38,7 +42,7 @@ MAX_MANIFOLD_SEPARATION = wp.constant(scalar(COLLISION.max_manifold_separation))
 
 
 @wp.func
-def update_poses(tree: Tree, model: Model, contact: Contact, world: int, q: wp.array3d(dtype=scalar), row: int):
+def update_poses(tree: Tree, contact: Contact, s: System, world: int, q: Array3d, row: int):
     """Compute pose and rotation of every link and shape at q[row]; the factorization of the dynamics is not touched."""
     for i in range(tree.links):
         joint = tree.joint[i]
@@ -62,12 +66,12 @@ def update_poses(tree: Tree, model: Model, contact: Contact, world: int, q: wp.a
             own = carrier * own
         contact.detection.link_rotation[world, i] = own
         contact.detection.link_origin[world, i] = offset
-    update_shape_poses(model, contact, world, contact.detection.link_rotation)
-    update_limit_positions(tree, model, contact, world, q, row)
+    update_shape_poses(contact, s, world, contact.detection.link_rotation)
+    update_limit_positions(tree, contact, s, world, q, row)
 
 
 @wp.func
-def update_poses_from_links(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+def update_poses_from_links(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Compute poses from those of links in their parents after `forward_kinematics`; link rotations are left out."""
     for i in range(tree.links):
         contact.detection.link_origin[world, i] = work.offset[world, i]
@@ -76,8 +80,8 @@ def update_poses_from_links(tree: Tree, work: Workspace, model: Model, contact: 
             contact.detection.link_origin[world, i] = (
                 contact.detection.link_origin[world, parent] + work.offset[world, i]
             )
-    update_shape_poses(model, contact, world, work.orientation)
-    update_limit_positions(tree, model, contact, world, work.q, row)
+    update_shape_poses(contact, s, world, work.orientation)
+    update_limit_positions(tree, contact, s, world, work.q, row)
 
 
 @wp.func
@@ -88,13 +92,13 @@ def copy_link_rotations(tree: Tree, work: Workspace, contact: Contact, world: in
 
 
 @wp.func
-def update_shape_poses(model: Model, contact: Contact, world: int, rotation: wp.array2d(dtype=mat33)):
+def update_shape_poses(contact: Contact, s: System, world: int, rotation: Mat33Array2d):
     """Compute the poses of shapes from those of their links."""
     contact.detection.placement[world] = contact.detection.placement[world] + 1
-    for shape in range(model.shapes.count):
-        orientation = model.shapes.rotation[world, shape]
-        offset = model.shapes.offset[world, shape]
-        link = model.shapes.link[shape]
+    for shape in range(s.model.shapes.count):
+        orientation = s.model.shapes.rotation[world, shape]
+        offset = s.model.shapes.offset[world, shape]
+        link = s.model.shapes.link[shape]
         if link >= 0:
             carrier = rotation[world, link]
             orientation = carrier * orientation
@@ -104,19 +108,19 @@ def update_shape_poses(model: Model, contact: Contact, world: int, rotation: wp.
 
 
 @wp.func(inline=True)
-def convex_pair_primitive(model: Model, contact: Contact, world: int, pair: int):
+def convex_pair_primitive(contact: Contact, s: System, world: int, pair: int):
     """Return the primitive of two convex shapes: their closest points, or a manifold point in the rows that follow.
 
     The normal, and the corners of the manifold, are computed once for all rows at the same poses.
     """
-    start = model.groups.start[model.pairs.group[pair]]
-    manifold_rows = model.groups.start[model.pairs.group[pair] + 1] - start - 1
-    a = convex_shape(model, contact, world, model.pairs.first[pair])
-    b = convex_shape(model, contact, world, model.pairs.second[pair])
-    hulls = hull_table(model)
+    start = s.model.groups.start[s.model.pairs.group[pair]]
+    manifold_rows = s.model.groups.start[s.model.pairs.group[pair] + 1] - start - 1
+    a = convex_shape(contact, s, world, s.model.pairs.first[pair])
+    b = convex_shape(contact, s, world, s.model.pairs.second[pair])
+    hulls = hull_table(s.model)
     primitive = ContactPrimitive()
     if pair == start or contact.detection.cached_placement[world, start] != contact.detection.placement[world]:
-        primitive = convex_primitive(a, b, hulls, model.hulls.face_normal)
+        primitive = convex_primitive(a, b, hulls, s.model.hulls.face_normal)
         contact.detection.cached_placement[world, start] = contact.detection.placement[world]
         contact.detection.cached_normal[world, start] = primitive.normal
         contact.detection.cached_separation[world, start] = primitive.separation
@@ -124,51 +128,64 @@ def convex_pair_primitive(model: Model, contact: Contact, world: int, pair: int)
             corners = wp.vec4i(ABSENT, ABSENT, ABSENT, ABSENT)
             if primitive.separation < MAX_MANIFOLD_SEPARATION * (a.bounding_radius + b.bounding_radius):
                 corners = manifold_corners(
-                    a, b, hulls, model.hulls.face_normal, model.hulls.loop_start, model.hulls.loop, primitive.normal,
-                    primitive.separation, point_on_second(primitive),
-                )  # fmt: skip
+                    a,
+                    b,
+                    hulls,
+                    s.model.hulls.face_normal,
+                    s.model.hulls.loop_start,
+                    s.model.hulls.loop,
+                    primitive.normal,
+                    primitive.separation,
+                    point_on_second(primitive),
+                )
             for k in range(4):
                 contact.detection.manifold_corner[world, start + 1 + k] = corners[k]
     if pair != start:
         primitive = manifold_point(
-            a, b, hulls, model.hulls.face_normal, model.hulls.loop_start, model.hulls.loop,
-            contact.detection.cached_normal[world, start], contact.detection.manifold_corner[world, pair],
-        )  # fmt: skip
+            a,
+            b,
+            hulls,
+            s.model.hulls.face_normal,
+            s.model.hulls.loop_start,
+            s.model.hulls.loop,
+            contact.detection.cached_normal[world, start],
+            contact.detection.manifold_corner[world, pair],
+        )
         if primitive.separation == ABSENT_SEPARATION:
             primitive.separation = wp.max(ABSENT_SEPARATION, contact.detection.cached_separation[world, start])
     return primitive
 
 
 @wp.func(inline=True)
-def pair_primitive(model: Model, contact: Contact, world: int, pair: int):
+def pair_primitive(contact: Contact, s: System, world: int, pair: int):
     """Return the contact primitive of a pair of features at the current poses."""
-    a = model.pairs.first[pair]
-    b = model.pairs.second[pair]
+    a = s.model.pairs.first[pair]
+    b = s.model.pairs.second[pair]
     if wp.static(convex_pairs):
-        if model.pairs.kind[pair] == CONVEX:
-            primitive = convex_pair_primitive(model, contact, world, pair)
-            primitive.separation = primitive.separation - model.pairs.margin[pair]
+        if s.model.pairs.kind[pair] == CONVEX:
+            primitive = convex_pair_primitive(contact, s, world, pair)
+            primitive.separation = primitive.separation - s.model.pairs.margin[pair]
             return primitive
     primitive = closest_points(
-        model.pairs.kind[pair],
+        s.model.pairs.kind[pair],
         contact.detection.shape_rotation[world, a],
         contact.detection.shape_origin[world, a],
-        model.shapes.size[world, a],
-        model.pairs.feature[pair],
+        s.model.shapes.size[world, a],
+        s.model.pairs.feature[pair],
         contact.detection.shape_rotation[world, b],
         contact.detection.shape_origin[world, b],
-        model.shapes.size[world, b],
+        s.model.shapes.size[world, b],
     )
-    primitive.separation = primitive.separation - model.pairs.margin[pair]
+    primitive.separation = primitive.separation - s.model.pairs.margin[pair]
     return primitive
 
 
 @wp.func(inline=True)
-def candidate_separation(model: Model, contact: Contact, world: int, pair: int):
+def candidate_separation(contact: Contact, s: System, world: int, pair: int):
     """Return the separation of a candidate at the current poses."""
-    if pair >= model.pairs.count:
-        return limit_separation(model, contact, world, pair)
-    return pair_primitive(model, contact, world, pair).separation
+    if pair >= s.model.pairs.count:
+        return limit_separation(contact, s, world, pair)
+    return pair_primitive(contact, s, world, pair).separation
 
 
 # Share of the separation between the first surface and the contact point.
@@ -198,30 +215,36 @@ def contact_frame(normal: vec3):
     factor = -unit / (sign + z)
     product = x * y * factor
     return mat33(
-        x, y, z,
-        unit + sign * x * x * factor, sign * product, -sign * x,
-        product, sign + y * y * factor, -y,
-    )  # fmt: skip
+        x,
+        y,
+        z,
+        unit + sign * x * x * factor,
+        sign * product,
+        -sign * x,
+        product,
+        sign + y * y * factor,
+        -y,
+    )
 
 
 @wp.func(inline=True)
-def first_shape_axis(model: Model, contact: Contact, world: int, pair: int):
+def first_shape_axis(contact: Contact, s: System, world: int, pair: int):
     """Return the z axis of the first shape of a pair."""
-    return column(contact.detection.shape_rotation[world, model.pairs.first[pair]], 2)
+    return column(contact.detection.shape_rotation[world, s.model.pairs.first[pair]], 2)
 
 
 @wp.func(inline=True)
-def follows_axis(model: Model, contact: Contact, world: int, pair: int, normal: vec3):
+def follows_axis(contact: Contact, s: System, world: int, pair: int, normal: vec3):
     """Return 1 if the tangents follow the first shape's axis, else 0: an axis along the normal gives no direction."""
     follows = wp.int32(0)
-    if model.pairs.is_lengthwise[pair] != 0:
-        if wp.length_sq(tangential_part(first_shape_axis(model, contact, world, pair), normal)) > MIN_AXIS_SINE_SQUARED:
+    if s.model.pairs.is_lengthwise[pair] != 0:
+        if wp.length_sq(tangential_part(first_shape_axis(contact, s, world, pair), normal)) > MIN_AXIS_SINE_SQUARED:
             follows = wp.int32(1)
     return follows
 
 
 @wp.func(inline=True)
-def tangent_hint(model: Model, contact: Contact, world: int, pair: int, normal: vec3):
+def tangent_hint(contact: Contact, s: System, world: int, pair: int, normal: vec3):
     """Return the direction that the first tangent is nearest to, for contact midway.
 
     Along a capsule on a plane, or y or z.
@@ -229,9 +252,7 @@ def tangent_hint(model: Model, contact: Contact, world: int, pair: int, normal: 
     z = scalar(0.0)
     unit = scalar(1.0)
     side = select_vec3(wp.int32(wp.abs(normal[1]) >= scalar(0.5)), vec3(z, unit, z), vec3(z, z, unit))
-    return select_vec3(
-        follows_axis(model, contact, world, pair, normal), side, first_shape_axis(model, contact, world, pair)
-    )
+    return select_vec3(follows_axis(contact, s, world, pair, normal), side, first_shape_axis(contact, s, world, pair))
 
 
 @wp.func
@@ -243,10 +264,10 @@ def frame_along(side: vec3, normal: vec3):
 
 
 @wp.func(inline=True)
-def pair_frame(model: Model, contact: Contact, world: int, pair: int, normal: vec3):
+def pair_frame(contact: Contact, s: System, world: int, pair: int, normal: vec3):
     """Return the contact frame of a pair."""
     if wp.static(midway):
-        return frame_along(tangent_hint(model, contact, world, pair, normal), normal)
+        return frame_along(tangent_hint(contact, s, world, pair, normal), normal)
     return contact_frame(normal)
 
 
@@ -282,8 +303,8 @@ def translation_axis(tree: Tree, contact: Contact, world: int, i: int, d: int):
 def write_contact_jacobian(
     tree: Tree,
     work: Workspace,
-    model: Model,
     contact: Contact,
+    s: System,
     world: int,
     slot: int,
     pair: int,
@@ -293,11 +314,11 @@ def write_contact_jacobian(
 
     Links are where `forward_kinematics` left them, and so are the shapes.
     """
-    frame = pair_frame(model, contact, world, pair, primitive.normal)
+    frame = pair_frame(contact, s, world, pair, primitive.normal)
     contact.blocks.frame[world, slot] = frame
-    point = contact_point(primitive, model.pairs.margin[pair])
-    first_link = model.shapes.link[model.pairs.first[pair]]
-    second_link = model.shapes.link[model.pairs.second[pair]]
+    point = contact_point(primitive, s.model.pairs.margin[pair])
+    first_link = s.model.shapes.link[s.model.pairs.first[pair]]
+    second_link = s.model.shapes.link[s.model.pairs.second[pair]]
     length = wp.int32(0)
     while first_link >= 0 or second_link >= 0:
         i = wp.max(first_link, second_link)
@@ -323,16 +344,17 @@ def contact_list(
     tree: TreeStruct,
     model: ContactModelStruct,
     contact: ContactWorkspaceStruct,
-    q: wp.array3d(dtype=scalar),
-    separation: wp.array2d(dtype=scalar),
-    point: wp.array2d(dtype=vec3),
-    normal: wp.array2d(dtype=vec3),
+    q: Array3d,
+    separation: Array2d,
+    point: Vec3Array2d,
+    normal: Vec3Array2d,
 ):
     """Compute separation, contact point and normal of every pair at q[world, 0]."""
     world = first_world + wp.tid()
-    update_poses(tree, model, contact, world, q, 0)
+    s = SystemStruct(ForcesStruct(), model, GradientsStruct(), ContactGradientsStruct())
+    update_poses(tree, contact, s, world, q, 0)
     for pair in range(model.pairs.count):
-        primitive = pair_primitive(model, contact, world, pair)
+        primitive = pair_primitive(contact, s, world, pair)
         separation[world, pair] = primitive.separation
         point[world, pair] = contact_point(primitive, model.pairs.margin[pair])
         normal[world, pair] = primitive.normal

@@ -4,7 +4,7 @@ import warp as wp
 
 from ..precision import scalar, vec3
 from ..spatial.vectors import skew, transpose_product, zero3
-from ..structs import Contact, ContactGradients, Gradients, Model, Tree, Workspace
+from ..structs import Contact, System, Tree, Workspace
 from .closest_points_adjoint import core_separation_backward
 from .joint_limits import limit_separation_backward
 from .narrow_phase import pair_primitive, rotation_axis, translation_axis
@@ -24,7 +24,7 @@ def add_link_pose_gradient(
 
 @wp.func(inline=True)
 def add_link_placement_gradient(
-    tree: Tree, gradients: Gradients, contact: Contact, world: int, i: int, position_bar: vec3, rotation_bar: vec3
+    tree: Tree, contact: Contact, s: System, world: int, i: int, position_bar: vec3, rotation_bar: vec3
 ):
     """Add the adjoints of a translation and of a rotation to the placement of link i in its parent.
 
@@ -37,8 +37,8 @@ def add_link_placement_gradient(
         carrier = contact.detection.link_rotation[world, parent]
         zero_rotation = carrier * zero_rotation
         local_bar = transpose_product(carrier, position_bar)
-    gradients.offset[world, i] = gradients.offset[world, i] + local_bar
-    gradients.rotation_tangent[world, i] = gradients.rotation_tangent[world, i] + transpose_product(
+    s.gradients.offset[world, i] = s.gradients.offset[world, i] + local_bar
+    s.gradients.rotation_tangent[world, i] = s.gradients.rotation_tangent[world, i] + transpose_product(
         zero_rotation, rotation_bar
     )
 
@@ -55,9 +55,8 @@ def origin_before_joint(tree: Tree, contact: Contact, world: int, i: int):
 
 @wp.func
 def add_shape_gradient(
-    model: Model,
-    contact_gradients: ContactGradients,
     contact: Contact,
+    s: System,
     world: int,
     shape: int,
     scale: vec3,
@@ -76,23 +75,23 @@ def add_shape_gradient(
     own = contact.detection.shape_rotation[world, shape]
     total_rotation_bar = wp.cross(point - contact.detection.shape_origin[world, shape], position_bar) + rotation_bar
     local_bar = position_bar
-    link = model.shapes.link[shape]
+    link = s.model.shapes.link[shape]
     if link >= 0:
         local_bar = transpose_product(contact.detection.link_rotation[world, link], position_bar)
         total_rotation_bar = transpose_product(contact.detection.link_rotation[world, link], total_rotation_bar)
     size_bar = transpose_product(own, position_bar)
-    contact_gradients.shapes.offset[world, shape] = contact_gradients.shapes.offset[world, shape] + local_bar
-    contact_gradients.shapes.rotation_tangent[world, shape] = (
-        contact_gradients.shapes.rotation_tangent[world, shape] + total_rotation_bar
+    s.contact_gradients.shapes.offset[world, shape] = s.contact_gradients.shapes.offset[world, shape] + local_bar
+    s.contact_gradients.shapes.rotation_tangent[world, shape] = (
+        s.contact_gradients.shapes.rotation_tangent[world, shape] + total_rotation_bar
     )
-    contact_gradients.shapes.size[world, shape] = contact_gradients.shapes.size[world, shape] + vec3(
+    s.contact_gradients.shapes.size[world, shape] = s.contact_gradients.shapes.size[world, shape] + vec3(
         scale[0] * size_bar[0] + radius_bar, scale[1] * size_bar[1], scale[2] * size_bar[2]
     )
     if wp.length_sq(tilt_bar) > scalar(0.0):
         local_tilt = transpose_product(own, tilt_bar)
         local_reference = transpose_product(own, reference)
-        size = model.shapes.size[world, shape]
-        contact_gradients.shapes.size[world, shape] = contact_gradients.shapes.size[world, shape] - vec3(
+        size = s.model.shapes.size[world, shape]
+        s.contact_gradients.shapes.size[world, shape] = s.contact_gradients.shapes.size[world, shape] - vec3(
             local_tilt[0] * local_reference[0] / size[0],
             local_tilt[1] * local_reference[1] / size[1],
             local_tilt[2] * local_reference[2] / size[2],
@@ -100,13 +99,13 @@ def add_shape_gradient(
 
 
 @wp.func
-def finish_shape_gradient(model: Model, contact_gradients: ContactGradients, world: int):
+def finish_shape_gradient(s: System, world: int):
     """Convert the tangent-space gradient to that of the nine matrix entries: R = exp([φ]×) R₀, so R̄ = ½ [φ̄]× R₀."""
-    if contact_gradients.is_requested != 0:
-        for shape in range(model.shapes.count):
-            tangent = contact_gradients.shapes.rotation_tangent[world, shape]
-            contact_gradients.shapes.rotation[world, shape] = (
-                scalar(0.5) * skew(tangent) * model.shapes.rotation[world, shape]
+    if s.contact_gradients.is_requested != 0:
+        for shape in range(s.model.shapes.count):
+            tangent = s.contact_gradients.shapes.rotation_tangent[world, shape]
+            s.contact_gradients.shapes.rotation[world, shape] = (
+                scalar(0.5) * skew(tangent) * s.model.shapes.rotation[world, shape]
             )
 
 
@@ -114,8 +113,8 @@ def finish_shape_gradient(model: Model, contact_gradients: ContactGradients, wor
 def ancestor_pose_backward(
     tree: Tree,
     work: Workspace,
-    gradients: Gradients,
     contact: Contact,
+    s: System,
     world: int,
     row: int,
     link: int,
@@ -129,22 +128,20 @@ def ancestor_pose_backward(
     while i >= 0:
         total_rotation_bar = wp.cross(point - contact.detection.link_origin[world, i], position_bar) + rotation_bar
         add_link_pose_gradient(tree, work, contact, world, row, i, position_bar, total_rotation_bar)
-        if gradients.is_requested != 0 and positions_only == 0:
+        if s.gradients.is_requested != 0 and positions_only == 0:
             total_rotation_bar = (
                 wp.cross(point - origin_before_joint(tree, contact, world, i), position_bar) + rotation_bar
             )
-            add_link_placement_gradient(tree, gradients, contact, world, i, position_bar, total_rotation_bar)
+            add_link_placement_gradient(tree, contact, s, world, i, position_bar, total_rotation_bar)
         i = tree.parent[i]
 
 
 @wp.func(inline=True)
 def separation_backward(
     tree: Tree,
-    model: Model,
     work: Workspace,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
     contact: Contact,
+    s: System,
     world: int,
     row: int,
     pair: int,
@@ -152,13 +149,13 @@ def separation_backward(
     positions_only: int,
 ):
     """Add `bar` times the derivative of a separation to q_bar[row] and, unless `positions_only`, the gradients."""
-    if pair >= model.pairs.count:
-        limit_separation_backward(tree, model, work, contact_gradients, contact, world, row, pair, bar, positions_only)
+    if pair >= s.model.pairs.count:
+        limit_separation_backward(tree, work, contact, s, world, row, pair, bar, positions_only)
         return
-    primitive = pair_primitive(model, contact, world, pair)
+    primitive = pair_primitive(contact, s, world, pair)
     adjoint = core_separation_backward(primitive, bar)
     for side in range(2):
-        shape = model.pairs.first[pair]
+        shape = s.model.pairs.first[pair]
         point = primitive.first_point
         position_bar = adjoint.first
         rotation_bar = adjoint.first_rotation
@@ -167,7 +164,7 @@ def separation_backward(
         if primitive.first_radius > scalar(0.0):
             radius_bar -= bar
         if side == 1:
-            shape = model.pairs.second[pair]
+            shape = s.model.pairs.second[pair]
             point = primitive.second_point
             position_bar = adjoint.second
             rotation_bar = adjoint.second_rotation
@@ -175,15 +172,14 @@ def separation_backward(
             radius_bar = wp.dot(primitive.second_rim, position_bar)
             if primitive.second_radius > scalar(0.0):
                 radius_bar = -bar
-        link = model.shapes.link[shape]
+        link = s.model.shapes.link[shape]
         ancestor_pose_backward(
-            tree, work, gradients, contact, world, row, link, point, position_bar, rotation_bar, positions_only
+            tree, work, contact, s, world, row, link, point, position_bar, rotation_bar, positions_only
         )
-        if contact_gradients.is_requested != 0 and positions_only == 0:
+        if s.contact_gradients.is_requested != 0 and positions_only == 0:
             add_shape_gradient(
-                model,
-                contact_gradients,
                 contact,
+                s,
                 world,
                 shape,
                 scale,

@@ -8,9 +8,9 @@ stands, and the ends of its axis.
 
 import warp as wp
 
-from ..precision import mat33, scalar, vec3
+from ..precision import IntArray1d, Vec3Array1d, mat33, scalar, vec3
 from ..spatial.vectors import column, transpose_product
-from ..structs import Contact, Model
+from ..structs import Contact, Model, System
 from .contact_primitives import MIN_LENGTH, elementwise_product
 from .ellipsoids import ellipsoid_support
 from .settings import COLLISION
@@ -47,9 +47,9 @@ class ConvexShape:
 class HullTable:
     """Corners of all shapes, as shares of their sizes, and their neighbors along edges."""
 
-    corner: wp.array(dtype=vec3)
-    neighbor_start: wp.array(dtype=wp.int32)  # one more than there are corners
-    neighbor: wp.array(dtype=wp.int32)
+    corner: Vec3Array1d
+    neighbor_start: IntArray1d  # one more than there are corners
+    neighbor: IntArray1d
 
 
 @wp.struct
@@ -159,14 +159,14 @@ def separation_along(a: ConvexShape, b: ConvexShape, hulls: HullTable, normal: v
 
 
 @wp.func
-def world_face_normal(s: ConvexShape, normals: wp.array(dtype=vec3), face: int):
+def world_face_normal(s: ConvexShape, normals: Vec3Array1d, face: int):
     """Return the normal of a face in the world; it changes with the sizes that scale the face."""
     n = normals[face]
     return s.rotation * wp.normalize(vec3(n[0] / s.scale[0], n[1] / s.scale[1], n[2] / s.scale[2]))
 
 
 @wp.func
-def face_towards(s: ConvexShape, normals: wp.array(dtype=vec3), direction: vec3):
+def face_towards(s: ConvexShape, normals: Vec3Array1d, direction: vec3):
     """Return the face that points most along a direction, or -1.
 
     For a cylinder it is a cap, or its axis if it lies on its side.
@@ -215,20 +215,20 @@ def size_scale(s: ConvexShape, point: vec3):
 
 
 @wp.func(inline=True)
-def convex_shape(model: Model, contact: Contact, world: int, shape: int):
+def convex_shape(contact: Contact, s: System, world: int, shape: int):
     """Return a shape of the model as a convex shape."""
-    first_corner = model.shapes.first_corner[shape]
-    first_face = model.shapes.first_face[shape]
+    first_corner = s.model.shapes.first_corner[shape]
+    first_face = s.model.shapes.first_face[shape]
     return make_convex_shape(
-        model.shapes.kind[shape],
+        s.model.shapes.kind[shape],
         contact.detection.shape_rotation[world, shape],
         contact.detection.shape_origin[world, shape],
-        model.shapes.size[world, shape],
-        model.shapes.bounding_radius[shape],
+        s.model.shapes.size[world, shape],
+        s.model.shapes.bounding_radius[shape],
         first_corner,
-        model.shapes.first_corner[shape + 1] - first_corner,
+        s.model.shapes.first_corner[shape + 1] - first_corner,
         first_face,
-        model.shapes.first_face[shape + 1] - first_face,
+        s.model.shapes.first_face[shape + 1] - first_face,
     )
 
 

@@ -12,7 +12,7 @@ The adjoint of an additional force f is (M + Jᵀ K J)⁻¹ f, which is the same
 
 import warp as wp
 
-from ..precision import scalar, vec3
+from ..precision import Array2d, scalar, vec3
 from ..structs import Contact, Tree, Workspace
 from .convex_contact import active_edges, stiffness_matrix, stiffness_product
 from .settings import SOLVER
@@ -35,7 +35,7 @@ def scale_half_jacobian(tree: Tree, work: Workspace, contact: Contact, world: in
 
 
 @wp.func
-def lag_change(tree: Tree, contact: Contact, world: int, c: int, x: wp.array2d(dtype=scalar)):
+def lag_change(tree: Tree, contact: Contact, world: int, c: int, x: Array2d):
     """Return Hᵀ x of contact c."""
     total = vec3(scalar(0.0), scalar(0.0), scalar(0.0))
     for k in range(contact.blocks.path_length[world, c]):
@@ -104,7 +104,7 @@ def factor_hessian(tree: Tree, contact: Contact, world: int):
 
 
 @wp.func
-def solve_hessian(tree: Tree, contact: Contact, world: int, x: wp.array2d(dtype=scalar)):
+def solve_hessian(tree: Tree, contact: Contact, world: int, x: Array2d):
     """Replace x by Q⁻¹ x."""
     for i in range(tree.velocities):
         entry = x[world, i]

@@ -8,7 +8,7 @@ velocity change by impulses λ follows from one outward sweep of H λ.
 import warp as wp
 
 from ..dynamics.forward import solve_inertia_outward
-from ..precision import mat33, scalar, vec3
+from ..precision import Array3d, mat33, scalar, vec3
 from ..spatial.vectors import skew_product, transpose_product, zero3
 from ..structs import FREE, PRISMATIC, Contact, Tree, Workspace
 
@@ -21,9 +21,7 @@ def zero33():
 
 
 @wp.func(inline=True)
-def contact_velocity(
-    tree: Tree, contact: Contact, world: int, c: int, motion: wp.array3d(dtype=scalar), motion_row: int
-):
+def contact_velocity(tree: Tree, contact: Contact, world: int, c: int, motion: Array3d, motion_row: int):
     """Return the velocity of block c, along its normal and tangents, in a motion of the tree."""
     total = zero3()
     for k in range(contact.blocks.path_length[world, c]):
@@ -34,9 +32,7 @@ def contact_velocity(
 
 
 @wp.func
-def add_jacobian_transpose(
-    tree: Tree, contact: Contact, world: int, c: int, along: vec3, out: wp.array3d(dtype=scalar), row: int
-):
+def add_jacobian_transpose(tree: Tree, contact: Contact, world: int, c: int, along: vec3, out: Array3d, row: int):
     """Add Jᵀ of block c times a vector of its directions to out[row]."""
     for k in range(contact.blocks.path_length[world, c]):
         i = contact.blocks.path[world, c, k]

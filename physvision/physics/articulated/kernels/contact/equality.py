@@ -20,7 +20,7 @@ from ..collision.narrow_phase import rotation_axis, translation_axis
 from ..collision.narrow_phase_adjoint import add_shape_gradient
 from ..precision import mat33, scalar, vec3
 from ..spatial.vectors import select_vec3, skew, zero3
-from ..structs import EQUALITY, Contact, ContactGradients, Gradients, Model, Tree, Workspace
+from ..structs import EQUALITY, Contact, System, Tree, Workspace
 
 
 @wp.func
@@ -30,31 +30,31 @@ def axial_vector(m: mat33):
 
 
 @wp.func
-def relative_rotation(model: Model, contact: Contact, world: int, t: int):
+def relative_rotation(contact: Contact, s: System, world: int, t: int):
     """Return R = A Bᵀ of equality constraint t."""
-    first = contact.detection.shape_rotation[world, model.equalities.first[t]]
-    return first * wp.transpose(contact.detection.shape_rotation[world, model.equalities.second[t]])
+    first = contact.detection.shape_rotation[world, s.model.equalities.first[t]]
+    return first * wp.transpose(contact.detection.shape_rotation[world, s.model.equalities.second[t]])
 
 
 @wp.func
-def equality_error(model: Model, contact: Contact, world: int, t: int, part: int):
+def equality_error(contact: Contact, s: System, world: int, t: int, part: int):
     """Return the position error (part 0) or orientation error (part 1) of equality constraint t."""
     error = (
-        contact.detection.shape_origin[world, model.equalities.first[t]]
-        - contact.detection.shape_origin[world, model.equalities.second[t]]
+        contact.detection.shape_origin[world, s.model.equalities.first[t]]
+        - contact.detection.shape_origin[world, s.model.equalities.second[t]]
     )
     if part == 1:
-        error = scalar(0.5) * axial_vector(relative_rotation(model, contact, world, t))
+        error = scalar(0.5) * axial_vector(relative_rotation(contact, s, world, t))
     return error
 
 
 @wp.func
-def write_equality_jacobian(tree: Tree, model: Model, contact: Contact, world: int, slot: int, t: int, part: int):
+def write_equality_jacobian(tree: Tree, contact: Contact, s: System, world: int, slot: int, t: int, part: int):
     """Write the Jacobian of block `slot`, and its path: the links that carry either frame, outermost first."""
-    first = model.equalities.first[t]
-    second = model.equalities.second[t]
-    first_link = model.shapes.link[first]
-    second_link = model.shapes.link[second]
+    first = s.model.equalities.first[t]
+    second = s.model.equalities.second[t]
+    first_link = s.model.shapes.link[first]
+    second_link = s.model.shapes.link[second]
     length = wp.int32(0)
     while first_link >= 0 or second_link >= 0:
         i = wp.max(first_link, second_link)
@@ -82,15 +82,15 @@ def write_equality_jacobian(tree: Tree, model: Model, contact: Contact, world: i
 
 @wp.func
 def add_equality_blocks(
-    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, is_flight: int, recovery: scalar
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, is_flight: int, recovery: scalar
 ):
     """Add the blocks of all equality constraints."""
-    for t in range(model.equalities.count):
-        for part in range(1 + model.equalities.is_weld[t]):
+    for t in range(s.model.equalities.count):
+        for part in range(1 + s.model.equalities.is_weld[t]):
             slot = contact.events.count[world, row]
             contact.events.count[world, row] = slot + 1
-            if slot < model.max_blocks:
-                write_equality_jacobian(tree, model, contact, world, slot, t, part)
+            if slot < s.model.max_blocks:
+                write_equality_jacobian(tree, contact, s, world, slot, t, part)
                 velocity = zero3()
                 for k in range(contact.blocks.path_length[world, slot]):
                     i = contact.blocks.path[world, slot, k]
@@ -99,9 +99,9 @@ def add_equality_blocks(
                 bias = zero3()
                 if is_flight != 0:
                     bias = (recovery / contact.events.remaining_time[world, 0]) * equality_error(
-                        model, contact, world, t, part
+                        contact, s, world, t, part
                     )
-                contact.blocks.pair[world, slot] = model.candidates + model.transmissions.count + 2 * t + part
+                contact.blocks.pair[world, slot] = s.model.candidates + s.model.transmissions.count + 2 * t + part
                 contact.blocks.law[world, slot] = EQUALITY
                 contact.blocks.friction[world, slot] = scalar(0.0)
                 contact.blocks.restitution[world, slot] = scalar(0.0)
@@ -114,10 +114,8 @@ def add_equality_blocks(
 def equality_backward(
     tree: Tree,
     work: Workspace,
-    model: Model,
     contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
+    s: System,
     world: int,
     row: int,
     pair: int,
@@ -128,39 +126,42 @@ def equality_backward(
     error_bar: vec3,
 ):
     """Add the derivative of Σ along · u + error_bar · (error of the block) to q_bar[row] and the gradients."""
-    number = pair - model.candidates - model.transmissions.count
+    number = pair - s.model.candidates - s.model.transmissions.count
     t = number / 2
     moments = scalar(number % 2)
-    rotation = relative_rotation(model, contact, world, t)
+    rotation = relative_rotation(contact, s, world, t)
     first_rotation_bar = (scalar(0.5) * moments) * axial_vector(skew(error_bar) * wp.transpose(rotation))
     second_rotation_bar = (scalar(-0.5) * moments) * axial_vector(wp.transpose(rotation) * skew(error_bar))
     for side in range(2):
-        shape = model.equalities.first[t]
+        shape = s.model.equalities.first[t]
         sign = scalar(1 - 2 * side)
         if side == 1:
-            shape = model.equalities.second[t]
-        link = model.shapes.link[shape]
+            shape = s.model.equalities.second[t]
+        link = s.model.shapes.link[shape]
         point = contact.detection.shape_origin[world, shape]
         forces = sign * along
         total = force_moments(tree, work, contact, world, link, point, after, virtual, before, forces, moments)
         position_bar = vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - moments)) * error_bar
         rotation_bar = select_vec3(side, first_rotation_bar, second_rotation_bar)
         ancestor_power_backward(
-            tree, work, gradients, contact, world, row, link, after, virtual, before, point, forces, moments, point,
-            position_bar, rotation_bar,
-        )  # fmt: skip
-        if contact_gradients.is_requested != 0:
+            tree,
+            work,
+            contact,
+            s,
+            world,
+            row,
+            link,
+            after,
+            virtual,
+            before,
+            point,
+            forces,
+            moments,
+            point,
+            position_bar,
+            rotation_bar,
+        )
+        if s.contact_gradients.is_requested != 0:
             add_shape_gradient(
-                model,
-                contact_gradients,
-                contact,
-                world,
-                shape,
-                zero3(),
-                point,
-                position_bar,
-                rotation_bar,
-                scalar(0.0),
-                zero3(),
-                zero3(),
+                contact, s, world, shape, zero3(), point, position_bar, rotation_bar, scalar(0.0), zero3(), zero3()
             )

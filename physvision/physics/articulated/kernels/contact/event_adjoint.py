@@ -20,19 +20,7 @@ from ..dynamics.gyroscopic import gyroscopic_correction_time_derivative
 from ..dynamics.joints import integrate_positions_backward
 from ..dynamics.transmissions import transmission_backward
 from ..precision import scalar, vec3
-from ..structs import (
-    BOUNDED,
-    CONTACT,
-    EQUALITY,
-    TORSIONAL_ROLLING,
-    Contact,
-    ContactGradients,
-    Forces,
-    Gradients,
-    Model,
-    Tree,
-    Workspace,
-)
+from ..structs import BOUNDED, CONTACT, EQUALITY, TORSIONAL_ROLLING, Contact, System, Tree, Workspace
 from .delassus import add_half_jacobian, add_jacobian_transpose, contact_velocity, delassus_response
 from .equality import equality_backward
 from .event_dynamics_adjoint import dynamics_backward
@@ -64,16 +52,7 @@ def time_derivative(
 
 @wp.func(inline=True)
 def blocks_backward(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
-    world: int,
-    row: int,
-    scale: scalar,
-    is_impact: int,
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, scale: scalar, is_impact: int
 ):
     """Add ū · J w + scale · λ · J m to q_bar[row] and the gradients.
 
@@ -81,7 +60,7 @@ def blocks_backward(
 
     In an impact restitution adds its part, with v in step_velocity[row]; in a flight, penetration and errors in u do.
     """
-    spare = model.max_events + 1
+    spare = s.model.max_events + 1
     recovery = scalar(1 - is_impact) * PENETRATION_RECOVERY / contact.events.remaining_time[world, 0]
     for c in range(contact.events.count[world, row]):
         pair = contact.blocks.pair[world, c]
@@ -95,9 +74,8 @@ def blocks_backward(
         )
         if law == EQUALITY:
             equality_backward(
-                tree, work, model, contact, gradients, contact_gradients, world, row, pair, row + 1, spare, row, along,
-                recovery * velocity_bar,
-            )  # fmt: skip
+                tree, work, contact, s, world, row, pair, row + 1, spare, row, along, recovery * velocity_bar
+            )
         elif law != BOUNDED:
             moments = scalar(wp.int32(law == TORSIONAL_ROLLING))
             fraction = (
@@ -107,33 +85,24 @@ def blocks_backward(
             )
             separation_bar = (scalar(1.0) - moments) * fraction * velocity_bar[0]
             contact_power_backward(
-                tree, model, work, gradients, contact_gradients, contact, world, row, pair, row + 1, spare, row,
-                along, moments, separation_bar,
-            )  # fmt: skip
-        if contact_gradients.is_requested != 0 and law == TORSIONAL_ROLLING:
-            contact_gradients.pairs.torsional_friction[world, pair] = (
-                contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]
+                tree, work, contact, s, world, row, pair, row + 1, spare, row, along, moments, separation_bar
             )
-            contact_gradients.pairs.rolling_friction[world, pair] = (
-                contact_gradients.pairs.rolling_friction[world, pair] + contact.adjoint.upper_bar[world, c]
+        if s.contact_gradients.is_requested != 0 and law == TORSIONAL_ROLLING:
+            s.contact_gradients.pairs.torsional_friction[world, pair] = (
+                s.contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]
             )
-        elif contact_gradients.is_requested != 0 and pair < model.pairs.count:
-            contact_gradients.pairs.friction[world, pair] = (
-                contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]
+            s.contact_gradients.pairs.rolling_friction[world, pair] = (
+                s.contact_gradients.pairs.rolling_friction[world, pair] + contact.adjoint.upper_bar[world, c]
+            )
+        elif s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
+            s.contact_gradients.pairs.friction[world, pair] = (
+                s.contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]
             )
 
 
 @wp.func(inline=True)
 def flight_backward(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
-    world: int,
-    row: int,
-    next_remaining_bar: scalar,
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, next_remaining_bar: scalar
 ):
     """Propagate the adjoints at a flight's end to its start and to its acceleration.
 
@@ -141,7 +110,7 @@ def flight_backward(
     """
     t = contact.events.duration[world, row]
     impact_pair = contact.events.impact_pair[world, row]
-    spare = model.max_events + 1
+    spare = s.model.max_events + 1
     for d in range(tree.velocities):
         work.step_velocity[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
     remaining_bar = scalar(0.0)
@@ -151,13 +120,11 @@ def flight_backward(
     if impact_pair >= 0:
         for d in range(tree.velocities):
             work.q_bar[world, spare, d] = scalar(0.0)
-        update_poses(tree, model, contact, world, work.q, row + 1)
+        update_poses(tree, contact, s, world, work.q, row + 1)
         weight = scalar(1.0)
         for sweep in range(2):
             # First the gradient of the separation, which gives its weight, then everything with that weight.
-            separation_backward(
-                tree, model, work, gradients, contact_gradients, contact, world, spare, impact_pair, weight, 1 - sweep
-            )
+            separation_backward(tree, work, contact, s, world, spare, impact_pair, weight, 1 - sweep)
             if sweep == 0:
                 approach = time_derivative(tree, work, world, row, spare, spare, t, 0)
                 weight = -(remaining_bar - next_remaining_bar) / approach
@@ -191,16 +158,7 @@ def flight_backward(
 
 @wp.func(inline=True)
 def impulses_backward(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
-    world: int,
-    step: int,
-    row: int,
-    scale: scalar,
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int, scale: scalar
 ):
     """Propagate to u and to the impulses, where `rhs` holds W times the adjoint of the velocity change.
 
@@ -222,36 +180,28 @@ def impulses_backward(
             remaining_bar += wp.dot(velocity_bar, contact_velocity(tree, contact, world, c, work.a, row))
             if contact.blocks.law[world, c] == BOUNDED:
                 remaining_bar += transmission_backward(
-                    tree, work, model, contact, gradients, contact_gradients, world, step, row, c, PENETRATION_RECOVERY
+                    tree, work, contact, s, world, step, row, c, PENETRATION_RECOVERY
                 )
     return remaining_bar
 
 
 @wp.func(inline=True)
-def restitution_backward(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    contact_gradients: ContactGradients,
-    world: int,
-    row: int,
-):
+def restitution_backward(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Compute the adjoint of e J_n v in the velocity of an impact."""
     for c in range(contact.events.count[world, row]):
         pair = contact.blocks.pair[world, c]
         contact.adjoint.restitution_bar[world, c] = scalar(0.0)
-        if contact.blocks.law[world, c] == CONTACT and has_restitution(model, contact, world, row, c):
+        if contact.blocks.law[world, c] == CONTACT and has_restitution(contact, s, world, row, c):
             velocity_bar = contact.events.restitution_scale[world, row] * contact.adjoint.velocity_bar[world, c][0]
             restitution_bar = velocity_bar * contact.blocks.restitution[world, c]
             contact.adjoint.restitution_bar[world, c] = restitution_bar
             add_jacobian_transpose(
                 tree, contact, world, c, vec3(restitution_bar, scalar(0.0), scalar(0.0)), work.v_bar, row
             )
-            if contact_gradients.is_requested != 0 and pair < model.pairs.count:
+            if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
                 coefficient_bar = velocity_bar * contact.blocks.initial_velocity[world, c][0]
-                contact_gradients.pairs.restitution[world, pair] = (
-                    contact_gradients.pairs.restitution[world, pair] + coefficient_bar
+                s.contact_gradients.pairs.restitution[world, pair] = (
+                    s.contact_gradients.pairs.restitution[world, pair] + coefficient_bar
                 )
 
 
@@ -259,11 +209,8 @@ def restitution_backward(
 def event_backward(
     tree: Tree,
     work: Workspace,
-    forces: Forces,
-    model: Model,
     contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
+    s: System,
     world: int,
     step: int,
     row: int,
@@ -276,14 +223,12 @@ def event_backward(
     is_flight = contact.events.kind[world, row] == FLIGHT
     remaining = contact.events.remaining_time[world, row]
     count = contact.events.count[world, row]
-    spare = model.max_events + 1
+    spare = s.model.max_events + 1
     remaining_bar = scalar(next_remaining_bar)
     scale = scalar(1.0)
     if is_flight:
         scale = scalar(-1.0) / remaining
-        remaining_bar = flight_backward(
-            tree, work, model, contact, gradients, contact_gradients, world, row, next_remaining_bar
-        )
+        remaining_bar = flight_backward(tree, work, contact, s, world, row, next_remaining_bar)
     else:
         for d in range(tree.velocities):
             work.q_bar[world, row, d] = work.q_bar[world, row + 1, d]
@@ -292,11 +237,9 @@ def event_backward(
     solve_inertia_inward(tree, work, world, work.a_bar, row)
     if count > 0:
         if is_flight and contact.events.monitored_count[world, row] != 0:
-            update_poses_from_links(tree, work, model, contact, world, row)
+            update_poses_from_links(tree, work, contact, s, world, row)
         copy_link_rotations(tree, work, contact, world)
-        remaining_bar += impulses_backward(
-            tree, work, model, contact, gradients, contact_gradients, world, step, row, scale
-        )
+        remaining_bar += impulses_backward(tree, work, contact, s, world, step, row, scale)
     solve_inertia_outward(tree, work, world, work.multiplier, row)
     if is_flight:
         remaining_bar += gyroscopic_correction_time_derivative(tree, work, world, row, remaining)
@@ -312,8 +255,8 @@ def event_backward(
                 virtual_velocity = contact_velocity(tree, contact, world, c, work.multiplier, row)
                 remaining_bar += wp.dot(virtual_velocity, contact.solver.impulse[world, c]) / (remaining * remaining)
         else:
-            restitution_backward(tree, work, model, contact, contact_gradients, world, row)
+            restitution_backward(tree, work, contact, s, world, row)
         is_impact = wp.int32(not is_flight)
-        blocks_backward(tree, work, model, contact, gradients, contact_gradients, world, row, scale, is_impact)
-    remaining_bar += dynamics_backward(tree, work, forces, model, contact, gradients, world, step, row)
+        blocks_backward(tree, work, contact, s, world, row, scale, is_impact)
+    remaining_bar += dynamics_backward(tree, work, contact, s, world, step, row)
     return remaining_bar

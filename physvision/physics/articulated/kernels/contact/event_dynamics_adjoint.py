@@ -7,7 +7,7 @@ from ..dynamics.inverse import dynamics_residual_backward, propagate_acceleratio
 from ..dynamics.joint_forces import apply_joint_forces
 from ..dynamics.kinematics import forward_kinematics
 from ..precision import scalar
-from ..structs import Contact, Forces, Gradients, Model, Tree, Workspace
+from ..structs import Contact, System, Tree, Workspace
 from .events import FLIGHT
 from .midpoint_step import clear_midpoint_adjoint, go_to_midpoint_backward, update_midpoint_velocity_backward
 
@@ -26,25 +26,15 @@ def joint_forces_time_derivative(tree: Tree, work: Workspace, world: int, row: i
 
 
 @wp.func(inline=True)
-def dynamics_backward(
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    model: Model,
-    contact: Contact,
-    gradients: Gradients,
-    world: int,
-    step: int,
-    row: int,
-):
+def dynamics_backward(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int):
     """Add λᵀ ID(q, v, a) of a flight, or −λᵀ M (v′ − v) of an impact, to the adjoints in `row` and the gradients.
 
     M is what inverse dynamics at rest, in the spare row, adds for an acceleration. A flight with a midpoint has two
     evaluations (`midpoint_step`). Returns the derivative of a flight's term with respect to the remaining time.
     """
     is_flight = contact.events.kind[world, row] == FLIGHT
-    spare = model.max_events + 1
-    midpoint = model.max_events + 2
+    spare = s.model.max_events + 1
+    midpoint = s.model.max_events + 2
     target = wp.int32(row)
     state_row = wp.int32(row)
     interval = contact.events.remaining_time[world, row]
@@ -76,7 +66,7 @@ def dynamics_backward(
         if is_flight:
             remaining_bar += joint_forces_time_derivative(tree, work, world, row, interval)
         else:
-            apply_joint_forces(tree, work, forces, world, step, spare, scalar(0.0))
+            apply_joint_forces(tree, work, s.forces, world, step, spare, scalar(0.0))
             for d in range(tree.velocities):
                 velocity_change = work.v[world, row + 1, d] - work.v[world, row, d]
                 work.a[world, spare, d] = scalar(1 - evaluation) * velocity_change
@@ -84,7 +74,7 @@ def dynamics_backward(
             propagate_virtual_motion(tree, work, world, spare)
         if contact.events.count[world, row] > 0 or evaluation > 0:
             propagate_accelerations(tree, work, world, target)
-        dynamics_residual_backward(tree, work, forces, gradients, world, step, target, state_row, interval)
+        dynamics_residual_backward(tree, work, s.forces, s.gradients, world, step, target, state_row, interval)
     if uses_midpoint:
         remaining_bar += go_to_midpoint_backward(tree, work, contact, world, row, midpoint, interval)
     if not is_flight:

@@ -22,7 +22,7 @@ from ..dynamics.kinematics import forward_kinematics
 from ..dynamics.transmissions import add_compliance, add_transmission_blocks
 from ..precision import scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
-from ..structs import CONTACT, Contact, Forces, Model, Tree, Workspace
+from ..structs import CONTACT, Contact, System, Tree, Workspace
 from .delassus import apply_impulses, build_delassus, contact_velocity
 from .equality import add_equality_blocks
 from .midpoint_step import find_free_trees, go_to_midpoint, update_midpoint_velocity
@@ -41,7 +41,7 @@ RESTITUTION_TRIALS = wp.constant(SOLVER.restitution_trials)
 
 
 @wp.func(inline=True)
-def add_contact(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, pair: int):
+def add_contact(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int):
     """Add the candidate whose Jacobian was written last, if it touches or is near and slow.
 
     An approach makes an impact.
@@ -51,7 +51,7 @@ def add_contact(tree: Tree, work: Workspace, model: Model, contact: Contact, wor
     separation: another part of the shapes has taken over.
     """
     count = contact.events.count[world, row]
-    threshold = model.restitution_threshold
+    threshold = s.model.restitution_threshold
     velocity = contact_velocity(tree, contact, world, count, work.v, row)
     gap = contact.detection.separation[world, pair]
     is_impact = velocity[0] < -threshold
@@ -67,48 +67,50 @@ def add_contact(tree: Tree, work: Workspace, model: Model, contact: Contact, wor
 
 
 @wp.func(inline=True)
-def detect_contacts(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Add the candidates that touch, with their Jacobians and velocities."""
     contact.events.count[world, row] = 0
     contact.events.kind[world, row] = FLIGHT
     contact.detection.penetration[world] = scalar(0.0)
-    threshold = contact_threshold(model, contact, world)
-    pair = next_candidate(model, contact, world, 0, threshold)
-    while pair < model.candidates:
+    threshold = contact_threshold(contact, s, world)
+    pair = next_candidate(contact, s, world, 0, threshold)
+    while pair < s.model.candidates:
         contact.detection.is_active[world, pair] = 0
         slot = contact.events.count[world, row]
-        if pair < model.pairs.count:
-            primitive = pair_primitive(model, contact, world, pair)
+        if pair < s.model.pairs.count:
+            primitive = pair_primitive(contact, s, world, pair)
             contact.detection.separation[world, pair] = primitive.separation
             contact.detection.penetration[world] = wp.max(contact.detection.penetration[world], -primitive.separation)
-            if primitive.separation <= threshold and slot < model.max_blocks:
-                contact.blocks.friction[world, slot] = model.pairs.friction[world, pair]
-                contact.blocks.restitution[world, slot] = model.pairs.restitution[world, pair]
-                write_contact_jacobian(tree, work, model, contact, world, slot, pair, primitive)
+            if primitive.separation <= threshold and slot < s.model.max_blocks:
+                contact.blocks.friction[world, slot] = s.model.pairs.friction[world, pair]
+                contact.blocks.restitution[world, slot] = s.model.pairs.restitution[world, pair]
+                write_contact_jacobian(tree, work, contact, s, world, slot, pair, primitive)
         else:
-            separation = limit_separation(model, contact, world, pair)
+            separation = limit_separation(contact, s, world, pair)
             contact.detection.separation[world, pair] = separation
-            if separation <= threshold and slot < model.max_blocks:
+            if separation <= threshold and slot < s.model.max_blocks:
                 contact.blocks.friction[world, slot] = scalar(0.0)
                 contact.blocks.restitution[world, slot] = scalar(0.0)
-                write_limit_jacobian(tree, model, contact, world, slot, pair)
+                write_limit_jacobian(tree, contact, s, world, slot, pair)
         if contact.detection.separation[world, pair] <= threshold:
-            if slot < model.max_blocks:
-                add_contact(tree, work, model, contact, world, row, pair)
-                if pair < model.pairs.count:
-                    add_rotational_friction(tree, work, model, contact, world, row, pair, slot)
+            if slot < s.model.max_blocks:
+                add_contact(tree, work, contact, s, world, row, pair)
+                if pair < s.model.pairs.count:
+                    add_rotational_friction(tree, work, contact, s, world, row, pair, slot)
             elif contact.detection.separation[world, pair] <= CONTACT_TOLERANCE:
                 contact.events.count[world, row] = slot + 1
-        pair = next_candidate(model, contact, world, pair + 1, threshold)
+        pair = next_candidate(contact, s, world, pair + 1, threshold)
 
 
 @wp.func
-def has_restitution(model: Model, contact: Contact, world: int, row: int, c: int):
+def has_restitution(contact: Contact, s: System, world: int, row: int, c: int):
     """Return True if contact c has restitution: not below a speed, and not late in a step with many events.
 
     Contacts that bounce in turn would go on forever; in the second half of a step's events there is no restitution.
     """
-    return contact.blocks.initial_velocity[world, c][0] < -model.restitution_threshold and row < model.max_events / 2
+    return (
+        contact.blocks.initial_velocity[world, c][0] < -s.model.restitution_threshold and row < s.model.max_events / 2
+    )
 
 
 @wp.func
@@ -125,9 +127,7 @@ def penetration_recovery(contact: Contact, world: int, c: int):
 
 
 @wp.func
-def update_free_velocities(
-    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, count: int
-):
+def update_free_velocities(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, count: int):
     """Compute the contact velocities, with bias, that there would be without impulses."""
     z = scalar(0.0)
     for c in range(count):
@@ -145,11 +145,15 @@ def update_free_velocities(
             )
             fraction = penetration_recovery(contact, world, c)
             velocity = velocity + vec3(
-                fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0], z, z
+                fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0],
+                z,
+                z,
             )
-        elif has_restitution(model, contact, world, row, c):
+        elif has_restitution(contact, s, world, row, c):
             velocity = velocity + vec3(
-                contact.events.restitution_scale[world, row] * contact.blocks.restitution[world, c] * velocity[0], z, z
+                contact.events.restitution_scale[world, row] * contact.blocks.restitution[world, c] * velocity[0],
+                z,
+                z,
             )
         contact.blocks.free_velocity[world, c] = velocity
 
@@ -170,22 +174,18 @@ def energy_gain(contact: Contact, world: int, count: int):
 
 
 @wp.func(inline=True)
-def detect_blocks(
-    tree: Tree, work: Workspace, forces: Forces, model: Model, contact: Contact, world: int, step: int, row: int
-):
+def detect_blocks(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int):
     """Add all blocks of the event that starts at `row`, which is a flight or an impact."""
-    detect_contacts(tree, work, model, contact, world, row)
+    detect_contacts(tree, work, contact, s, world, row)
     is_flight = wp.int32(contact.events.kind[world, row] == FLIGHT)
-    if model.equalities.count > 0:
-        add_equality_blocks(tree, work, model, contact, world, row, is_flight, PENETRATION_RECOVERY)
-    if model.transmissions.count > 0:
-        add_transmission_blocks(tree, work, forces, model, contact, world, step, row, is_flight, PENETRATION_RECOVERY)
+    if s.model.equalities.count > 0:
+        add_equality_blocks(tree, work, contact, s, world, row, is_flight, PENETRATION_RECOVERY)
+    if s.model.transmissions.count > 0:
+        add_transmission_blocks(tree, work, contact, s, world, step, row, is_flight, PENETRATION_RECOVERY)
 
 
 @wp.func(inline=True)
-def begin_event(
-    tree: Tree, work: Workspace, forces: Forces, model: Model, contact: Contact, world: int, step: int, row: int
-):
+def begin_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int):
     """Compute accelerations and impulses of the event that starts at `row`; returns the residual of the solver."""
     remaining = contact.events.remaining_time[world, row]
     interval = scalar(0.0)
@@ -196,28 +196,28 @@ def begin_event(
     while evaluation <= last:
         forward_kinematics(tree, work, world, state_row)
         if evaluation == 0:
-            update_poses_from_links(tree, work, model, contact, world, row)
-            if model.equalities.count > 0:
+            update_poses_from_links(tree, work, contact, s, world, row)
+            if s.model.equalities.count > 0:
                 copy_link_rotations(tree, work, contact, world)
-            detect_blocks(tree, work, forces, model, contact, world, step, row)
-            count = wp.min(contact.events.count[world, row], model.max_blocks)
+            detect_blocks(tree, work, contact, s, world, step, row)
+            count = wp.min(contact.events.count[world, row], s.model.max_blocks)
             contact.events.uses_midpoint[world, row] = 0
             if contact.events.kind[world, row] == FLIGHT:
                 interval = remaining
                 if tree.varying_trees > 0 and find_free_trees(tree, contact, world, count) > 0:
                     contact.events.uses_midpoint[world, row] = 1
-                    state_row = model.max_events + 2
+                    state_row = s.model.max_events + 2
                     last = 2
                     go_to_midpoint(tree, work, contact, world, row, state_row, remaining)
         if evaluation > 0 or last == 0:
-            solve_forward_dynamics(tree, work, forces, world, step, row, interval)
+            solve_forward_dynamics(tree, work, s.forces, world, step, row, interval)
         if evaluation == 1:
             update_midpoint_velocity(tree, work, contact, world, row, state_row, remaining)
         evaluation += 1
     residual = scalar(0.0)
     if count > 0:
         build_delassus(tree, work, contact, world, count)
-        if model.transmissions.count > 0:
+        if s.model.transmissions.count > 0:
             add_compliance(contact, world, count)
         scale = scalar(1.0)
         gain = scalar(1.0)
@@ -225,7 +225,7 @@ def begin_event(
             # An impact with friction may add energy, λ · (u⁻ + u⁺) / 2: its restitution is halved until it does not.
             if gain > scalar(0.0):
                 contact.events.restitution_scale[world, row] = scale
-                update_free_velocities(tree, work, model, contact, world, row, count)
+                update_free_velocities(tree, work, contact, s, world, row, count)
                 residual = solve_contacts(contact, world, count)
                 gain = scalar(0.0)
                 if contact.events.kind[world, row] == IMPACT:
@@ -243,7 +243,7 @@ def begin_event(
 
 
 @wp.func(inline=True)
-def end_event(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+def end_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Write the state at the end of the event that starts at `row` to the next row."""
     remaining = contact.events.remaining_time[world, row]
     if contact.events.kind[world, row] == IMPACT:
@@ -255,7 +255,7 @@ def end_event(tree: Tree, work: Workspace, model: Model, contact: Contact, world
             work.v[world, row + 1, d] = work.v[world, row, d] + contact.solver.velocity_change[world, row, d]
         contact.events.remaining_time[world, row + 1] = remaining
     else:
-        find_event(tree, work, model, contact, world, row)
+        find_event(tree, work, contact, s, world, row)
         t = contact.events.duration[world, row]
         integrate_flight(tree, work, world, row, t)
         for d in range(tree.velocities):
@@ -266,14 +266,14 @@ def end_event(tree: Tree, work: Workspace, model: Model, contact: Contact, world
 
 
 @wp.func
-def accumulate_impulses(model: Model, contact: Contact, world: int, row: int):
+def accumulate_impulses(contact: Contact, s: System, world: int, row: int):
     """Add the impulses of the event to those of the step; a flight that an event ends contributes its fraction."""
     fraction = scalar(1.0)
     if contact.events.kind[world, row] == FLIGHT:
         fraction = contact.events.duration[world, row] / contact.events.remaining_time[world, row]
     for c in range(contact.events.count[world, row]):
         pair = contact.blocks.pair[world, c]
-        if pair < model.pairs.count and contact.blocks.law[world, c] == CONTACT:
+        if pair < s.model.pairs.count and contact.blocks.law[world, c] == CONTACT:
             impulse = fraction * transpose_product(contact.blocks.frame[world, c], contact.solver.impulse[world, c])
             contact.status.pair_impulse[world, pair] = contact.status.pair_impulse[world, pair] + impulse
 
@@ -287,17 +287,7 @@ def record_quality(contact: Contact, world: int, row: int):
 
 
 @wp.func(inline=True)
-def take_step(
-    h: scalar,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    model: Model,
-    contact: Contact,
-    world: int,
-    step: int,
-    is_last: int,
-):
+def take_step(h: scalar, tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, is_last: int):
     """Run all events of a step from row 0; returns their number, or -1 if the step fails.
 
     In the last step of a rollout the impulses are summed up.
@@ -305,23 +295,23 @@ def take_step(
     contact.events.remaining_time[world, 0] = h
     contact.events.is_grazing[world] = 0
     if is_last != 0:
-        for pair in range(model.pairs.count):
+        for pair in range(s.model.pairs.count):
             contact.status.pair_impulse[world, pair] = zero3()
     event = wp.int32(0)
     has_failed = wp.int32(0)
-    while event < model.max_events and contact.events.remaining_time[world, event] > scalar(0.0) and has_failed == 0:
-        residual = begin_event(tree, work, forces, model, contact, world, step, event)
+    while event < s.model.max_events and contact.events.remaining_time[world, event] > scalar(0.0) and has_failed == 0:
+        residual = begin_event(tree, work, contact, s, world, step, event)
         # NaN fails this comparison.
-        if contact.events.count[world, event] > model.max_blocks or not (residual < MAX_RESIDUAL):
+        if contact.events.count[world, event] > s.model.max_blocks or not (residual < MAX_RESIDUAL):
             has_failed = 1
         else:
             contact.status.residual[world] = wp.max(contact.status.residual[world], residual)
             record_quality(contact, world, event)
-            end_event(tree, work, model, contact, world, event)
+            end_event(tree, work, contact, s, world, event)
             if is_last != 0:
-                accumulate_impulses(model, contact, world, event)
+                accumulate_impulses(contact, s, world, event)
             event += 1
-    if event > model.max_events / 2:
+    if event > s.model.max_events / 2:
         contact.status.fallback_steps[world] = contact.status.fallback_steps[world] + 1
     if contact.events.is_grazing[world] != 0 and contact.status.first_grazing_step[world] < 0:
         contact.status.first_grazing_step[world] = step + 1

@@ -108,9 +108,18 @@ def go_to_midpoint_backward(
         time_bar += work.q_bar[world, midpoint, d] * work.step_velocity[world, midpoint, d]
         work.step_velocity_bar[world, midpoint, d] = scalar(0.0)
     integrate_positions_backward(
-        tree, world, work.q_bar, midpoint, work.step_velocity, midpoint, work.step_velocity_bar, midpoint, work.q_bar,
-        row, scalar(1.0),
-    )  # fmt: skip
+        tree,
+        world,
+        work.q_bar,
+        midpoint,
+        work.step_velocity,
+        midpoint,
+        work.step_velocity_bar,
+        midpoint,
+        work.q_bar,
+        row,
+        scalar(1.0),
+    )
     for i in range(tree.links):
         interval = midpoint_time(tree, contact, world, i, h)
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):

@@ -7,40 +7,40 @@ from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import pair_primitive, write_contact_jacobian
 from ..precision import scalar
 from ..spatial.vectors import transpose_product, zero3
-from ..structs import Contact, Model, Tree, Workspace
+from ..structs import Contact, System, Tree, Workspace
 from .convex_contact import edge_stiffness, impedance, stiffness_product
 from .convex_solver import scale_half_jacobian
 from .delassus import contact_velocity, write_half_jacobian
 
 
 @wp.func
-def detect_penetrations(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+def detect_penetrations(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Add the penetrating candidates, with stiffness, lag behind the reference and half Jacobian H.
 
     Return their number, or -1 if it exceeds the limit.
     """
     count = wp.int32(0)
-    pair = next_candidate(model, contact, world, 0, scalar(0.0))
-    while pair < model.candidates and count >= 0:
+    pair = next_candidate(contact, s, world, 0, scalar(0.0))
+    while pair < s.model.candidates and count >= 0:
         separation = scalar(0.0)
-        has_room = bool(count < model.max_blocks)
-        if pair < model.pairs.count:
-            primitive = pair_primitive(model, contact, world, pair)
+        has_room = bool(count < s.model.max_blocks)
+        if pair < s.model.pairs.count:
+            primitive = pair_primitive(contact, s, world, pair)
             separation = primitive.separation
             if separation < scalar(0.0) and has_room:
-                contact.blocks.friction[world, count] = model.pairs.friction[world, pair]
-                write_contact_jacobian(tree, work, model, contact, world, count, pair, primitive)
+                contact.blocks.friction[world, count] = s.model.pairs.friction[world, pair]
+                write_contact_jacobian(tree, work, contact, s, world, count, pair, primitive)
         else:
-            separation = limit_separation(model, contact, world, pair)
+            separation = limit_separation(contact, s, world, pair)
             if separation < scalar(0.0) and has_room:
                 contact.blocks.friction[world, count] = scalar(0.0)
-                write_limit_jacobian(tree, model, contact, world, count, pair)
+                write_limit_jacobian(tree, contact, s, world, count, pair)
         contact.detection.separation[world, pair] = separation
         contact.status.penetration[world] = wp.max(contact.status.penetration[world], -separation)
         if separation < scalar(0.0):
             if has_room:
-                reference = model.convex.reference[pair]
-                impedances = model.convex.impedance[pair]
+                reference = s.model.convex.reference[pair]
+                impedances = s.model.convex.impedance[pair]
                 ratio, _slope = impedance(reference, impedances, separation)
                 contact.blocks.pair[world, count] = pair
                 contact.convex.edge_stiffness[world, count] = edge_stiffness(
@@ -55,7 +55,7 @@ def detect_penetrations(tree: Tree, work: Workspace, model: Model, contact: Cont
                 count += 1
             else:
                 count = -1
-        pair = next_candidate(model, contact, world, pair + 1, scalar(0.0))
+        pair = next_candidate(contact, s, world, pair + 1, scalar(0.0))
     return count
 
 
@@ -71,13 +71,13 @@ def contact_force(contact: Contact, world: int, c: int):
 
 
 @wp.func
-def accumulate_forces(model: Model, contact: Contact, world: int, row: int, count: int, interval: scalar):
+def accumulate_forces(contact: Contact, s: System, world: int, row: int, count: int, interval: scalar):
     """Add the impulses of the contact forces over an interval to those of the step, which row 0 clears first."""
     if row == 0:
-        for pair in range(model.pairs.count):
+        for pair in range(s.model.pairs.count):
             contact.status.pair_impulse[world, pair] = zero3()
     for c in range(count):
         pair = contact.blocks.pair[world, c]
-        if pair < model.pairs.count:
+        if pair < s.model.pairs.count:
             force = transpose_product(contact.blocks.frame[world, c], contact_force(contact, world, c))
             contact.status.pair_impulse[world, pair] = contact.status.pair_impulse[world, pair] + interval * force

@@ -7,7 +7,7 @@ import warp as wp
 
 from ..precision import scalar, vec3
 from ..spatial.vectors import zero3
-from ..structs import ROLL, SPIN, SPIN_AND_ROLL, STICK, TORSIONAL_ROLLING, Contact, Model, Tree, Workspace
+from ..structs import ROLL, SPIN, SPIN_AND_ROLL, STICK, TORSIONAL_ROLLING, Contact, System, Tree, Workspace
 from .settings import SOLVER
 
 MIN_WEIGHT = wp.constant(scalar(SOLVER.min_size))
@@ -56,16 +56,16 @@ def sign_or_one(x: scalar):
 
 @wp.func(inline=True)
 def add_rotational_friction(
-    tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, pair: int, slot: int
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int, slot: int
 ):
     """Add rotational friction after the contact in `slot`, if that was added and its pair has rotational friction."""
     own = slot + 1
-    if model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == own:
+    if s.model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == own:
         contact.events.count[world, row] = own + 1
-        if own < model.max_blocks:
+        if own < s.model.max_blocks:
             frame = contact.blocks.frame[world, slot]
-            first_link = model.shapes.link[model.pairs.first[pair]]
-            second_link = model.shapes.link[model.pairs.second[pair]]
+            first_link = s.model.shapes.link[s.model.pairs.first[pair]]
+            second_link = s.model.shapes.link[s.model.pairs.second[pair]]
             length = wp.int32(0)
             velocity = zero3()
             while first_link >= 0 or second_link >= 0:
@@ -89,8 +89,8 @@ def add_rotational_friction(
             contact.blocks.parent[world, own] = slot
             contact.blocks.friction[world, own] = scalar(0.0)
             contact.blocks.restitution[world, own] = scalar(0.0)
-            contact.blocks.torsional_friction[world, own] = model.pairs.torsional_friction[world, pair]
-            contact.blocks.rolling_friction[world, own] = model.pairs.rolling_friction[world, pair]
+            contact.blocks.torsional_friction[world, own] = s.model.pairs.torsional_friction[world, pair]
+            contact.blocks.rolling_friction[world, own] = s.model.pairs.rolling_friction[world, pair]
             contact.blocks.initial_velocity[world, own] = velocity
             contact.blocks.velocity_bias[world, own] = zero3()
             contact.blocks.compliance[world, own] = scalar(0.0)

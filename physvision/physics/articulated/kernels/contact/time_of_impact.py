@@ -8,7 +8,7 @@ from ..collision.narrow_phase import candidate_separation, update_poses
 from ..dynamics.joints import integrate_positions
 from ..precision import scalar
 from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
-from ..structs import Contact, Model, Tree, Workspace
+from ..structs import Contact, System, Tree, Workspace
 from .settings import SOLVER
 
 ROUNDING = wp.constant(scalar(SOLVER.time_tolerance))
@@ -20,9 +20,9 @@ CONTACT_TOLERANCE = wp.constant(scalar(SOLVER.contact_tolerance))
 
 
 @wp.func
-def contact_threshold(model: Model, contact: Contact, world: int):
+def contact_threshold(contact: Contact, s: System, world: int):
     """Return the separation below which slow candidates count as contacts, so that rolling makes no impacts."""
-    return wp.max(CONTACT_TOLERANCE, model.restitution_threshold * contact.events.remaining_time[world, 0])
+    return wp.max(CONTACT_TOLERANCE, s.model.restitution_threshold * contact.events.remaining_time[world, 0])
 
 
 @wp.func
@@ -34,14 +34,14 @@ def integrate_flight(tree: Tree, work: Workspace, world: int, row: int, t: scala
 
 
 @wp.func(inline=True)
-def move_along_flight(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, t: scalar):
+def move_along_flight(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, t: scalar):
     """Write q[row + 1] after a flight of time t, and update the poses of links and shapes."""
     integrate_flight(tree, work, world, row, t)
-    update_poses(tree, model, contact, world, work.q, row + 1)
+    update_poses(tree, contact, s, world, work.q, row + 1)
 
 
 @wp.func(inline=True)
-def time_of_impact(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int, pair: int):
+def time_of_impact(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int):
     """Return the time in the flight at which the pair's separation reaches zero; -1 if it does not.
 
     Three separations, at the start, the middle and the end, give the parabola to search: a dip between them is examined
@@ -80,8 +80,8 @@ def time_of_impact(tree: Tree, work: Workspace, model: Model, contact: Contact, 
         t = interval.high
         if is_unverified == 0:
             t = secant_estimate(interval)
-        move_along_flight(tree, work, model, contact, world, row, t)
-        value = candidate_separation(model, contact, world, pair)
+        move_along_flight(tree, work, contact, s, world, row, t)
+        value = candidate_separation(contact, s, world, pair)
         if is_unverified != 0:
             contact.detection.dip_depth[world, pair] = wp.abs(value)
             interval.value_high = value
@@ -100,17 +100,17 @@ def time_of_impact(tree: Tree, work: Workspace, model: Model, contact: Contact, 
 
 
 @wp.func
-def is_group_active(model: Model, contact: Contact, world: int, group: int):
+def is_group_active(contact: Contact, s: System, world: int, group: int):
     """Return True if all pairs of a group take part in the flight."""
     result = bool(True)
-    for pair in range(model.groups.start[group], model.groups.start[group + 1]):
+    for pair in range(s.model.groups.start[group], s.model.groups.start[group + 1]):
         if contact.detection.is_active[world, pair] == 0:
             result = bool(False)
     return result
 
 
 @wp.func(inline=True)
-def list_monitored(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+def list_monitored(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """List the candidates that may end the flight, those within reach that do not take part in it.
 
     Returns their number.
@@ -119,38 +119,38 @@ def list_monitored(tree: Tree, work: Workspace, model: Model, contact: Contact, 
     separates.
     """
     remaining = contact.events.remaining_time[world, row]
-    threshold = contact_threshold(model, contact, world)
+    threshold = contact_threshold(contact, s, world)
     count = wp.int32(0)
-    if model.max_penetration < UNLIMITED_PENETRATION and (
-        contact.events.count[world, row] < model.candidates or model.noncontact_blocks != 0
+    if s.model.max_penetration < UNLIMITED_PENETRATION and (
+        contact.events.count[world, row] < s.model.candidates or s.model.noncontact_blocks != 0
     ):
         is_updated = wp.int32(0)  # whether link displacements are up to date
-        for group in range(model.groups.count):
-            start = model.groups.start[group]
+        for group in range(s.model.groups.count):
+            start = s.model.groups.start[group]
             approach = scalar(-1.0e30)
             if contact.detection.group_separation[world, group] > threshold or not is_group_active(
-                model, contact, world, group
+                contact, s, world, group
             ):
                 if is_updated == 0:
-                    update_link_displacements(tree, work, model, contact, world, row, remaining)
+                    update_link_displacements(tree, work, contact, s, world, row, remaining)
                     is_updated = 1
-                approach = max_approach(tree, model, contact, world, start)
+                approach = max_approach(tree, contact, s, world, start)
             if contact.detection.group_separation[world, group] <= approach:
-                for pair in range(start, model.groups.start[group + 1]):
+                for pair in range(start, s.model.groups.start[group + 1]):
                     if contact.detection.group_separation[world, group] > threshold:
                         # Shapes are still at the start of the flight.
                         contact.detection.is_active[world, pair] = 0
-                        contact.detection.separation[world, pair] = candidate_separation(model, contact, world, pair)
+                        contact.detection.separation[world, pair] = candidate_separation(contact, s, world, pair)
                     if (
                         contact.detection.is_active[world, pair] == 0
                         and contact.detection.separation[world, pair] <= approach
                     ):
                         contact.detection.monitored[world, count] = pair
                         count += 1
-        for limit in range(model.pairs.count, model.candidates):
+        for limit in range(s.model.pairs.count, s.model.candidates):
             if contact.detection.is_active[world, limit] == 0:
                 if contact.detection.separation[world, limit] <= max_limit_approach(
-                    tree, work, model, world, row, limit, remaining
+                    tree, work, s, world, row, limit, remaining
                 ):
                     contact.detection.monitored[world, count] = limit
                     count += 1
@@ -158,26 +158,26 @@ def list_monitored(tree: Tree, work: Workspace, model: Model, contact: Contact, 
 
 
 @wp.func(inline=True)
-def find_event(tree: Tree, work: Workspace, model: Model, contact: Contact, world: int, row: int):
+def find_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Compute the duration of the flight and the candidate that ends it, among those that do not take part in it."""
     remaining = contact.events.remaining_time[world, row]
     duration = remaining
     impact_pair = wp.int32(-1)
     is_grazing = wp.int32(0)
-    count = list_monitored(tree, work, model, contact, world, row)
+    count = list_monitored(tree, work, contact, s, world, row)
     contact.events.monitored_count[world, row] = count
     if count > 0:
         half = wp.int32(1)
         while half <= 2:
-            move_along_flight(tree, work, model, contact, world, row, scalar(0.5) * scalar(half) * remaining)
+            move_along_flight(tree, work, contact, s, world, row, scalar(0.5) * scalar(half) * remaining)
             for k in range(count):
                 pair = contact.detection.monitored[world, k]
                 contact.detection.mid_separation[world, pair] = contact.detection.end_separation[world, pair]
-                contact.detection.end_separation[world, pair] = candidate_separation(model, contact, world, pair)
+                contact.detection.end_separation[world, pair] = candidate_separation(contact, s, world, pair)
             half += 1
         for k in range(count):
             pair = contact.detection.monitored[world, k]
-            time = time_of_impact(tree, work, model, contact, world, row, pair)
+            time = time_of_impact(tree, work, contact, s, world, row, pair)
             if time >= scalar(0.0) and time < duration:
                 duration = time
                 impact_pair = pair

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ..precision import mat33, scalar, vec3
+from ..precision import Array3d, mat33, scalar, vec3
 from ..spatial.vectors import skew, skew_product, transpose_product, zero3
 from ..structs import REVOLUTE, Forces, Tree, Workspace
 from .fluid_drag import add_fluid_drag
@@ -178,15 +178,7 @@ def propagate_acceleration(tree: Tree, work: Workspace, world: int, row: int, i:
 
 
 @wp.func
-def solve_inertia(
-    tree: Tree,
-    work: Workspace,
-    world: int,
-    right: wp.array3d(dtype=scalar),
-    right_row: int,
-    out: wp.array3d(dtype=scalar),
-    out_row: int,
-):
+def solve_inertia(tree: Tree, work: Workspace, world: int, right: Array3d, right_row: int, out: Array3d, out_row: int):
     """Solve (M + armature + h B) out = right with the factorization of the last `forward_dynamics`.
 
     The motion of every link under `out` is left in `virtual_…`.
@@ -196,7 +188,7 @@ def solve_inertia(
 
 
 @wp.func
-def solve_inertia_inward(tree: Tree, work: Workspace, world: int, right: wp.array3d(dtype=scalar), right_row: int):
+def solve_inertia_inward(tree: Tree, work: Workspace, world: int, right: Array3d, right_row: int):
     """Eliminate velocities from the leaves to the root; leaves the right-hand side of every velocity in `rhs`."""
     for i in range(tree.links):
         work.moment[world, i] = zero3()
@@ -224,7 +216,7 @@ def solve_inertia_inward(tree: Tree, work: Workspace, world: int, right: wp.arra
 
 
 @wp.func
-def solve_inertia_outward(tree: Tree, work: Workspace, world: int, out: wp.array3d(dtype=scalar), out_row: int):
+def solve_inertia_outward(tree: Tree, work: Workspace, world: int, out: Array3d, out_row: int):
     """Substitute back from the root to the leaves, starting from `rhs`."""
     for i in range(tree.links):
         parent = tree.parent[i]

@@ -16,7 +16,7 @@ Forward dynamics solves res(q, v, q̈, τ, θ) = ID + B(v)(v + h q̈) + K(q) −
 
 import warp as wp
 
-from ..precision import scalar, vec3
+from ..precision import Array2d, scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import (
     FREE,
@@ -267,9 +267,7 @@ def add_adjoints_to_parent(
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
-def inverse_dynamics(
-    first_world: int, tree: TreeStruct, work: WorkspaceStruct, forces: ForcesStruct, torque: wp.array2d(dtype=scalar)
-):
+def inverse_dynamics(first_world: int, tree: TreeStruct, work: WorkspaceStruct, forces: ForcesStruct, torque: Array2d):
     """Compute the torque for (work.q, work.v, work.a); torque and wrenches in `forces` are subtracted."""
     world = first_world + wp.tid()
     forward_kinematics(tree, work, world, 0)
@@ -320,10 +318,10 @@ def inverse_dynamics_backward(
     work: WorkspaceStruct,
     forces: ForcesStruct,
     gradients: GradientsStruct,
-    torque_bar: wp.array2d(dtype=scalar),
-    q_bar: wp.array2d(dtype=scalar),
-    v_bar: wp.array2d(dtype=scalar),
-    a_bar: wp.array2d(dtype=scalar),
+    torque_bar: Array2d,
+    q_bar: Array2d,
+    v_bar: Array2d,
+    a_bar: Array2d,
 ):
     """Compute the adjoint of `inverse_dynamics`: λ is the incoming gradient itself."""
     world = first_world + wp.tid()

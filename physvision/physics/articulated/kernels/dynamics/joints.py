@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ..precision import scalar, vec3, vec4
+from ..precision import Array2d, Array3d, scalar, vec3, vec4
 from ..spatial.rotations import (
     left_jacobian,
     quaternion_exp,
@@ -17,13 +17,13 @@ from ..structs import BALL, FREE, PRISMATIC, Gradients, Tree, Workspace
 
 
 @wp.func
-def read3(values: wp.array3d(dtype=scalar), world: int, row: int, start: int):
+def read3(values: Array3d, world: int, row: int, start: int):
     """Read three consecutive numbers of a row."""
     return vec3(values[world, row, start], values[world, row, start + 1], values[world, row, start + 2])
 
 
 @wp.func
-def read4(values: wp.array3d(dtype=scalar), world: int, row: int, start: int):
+def read4(values: Array3d, world: int, row: int, start: int):
     """Read four consecutive numbers of a row."""
     return vec4(
         values[world, row, start],
@@ -45,7 +45,7 @@ def spring_reference4(tree: Tree, world: int, start: int):
 
 
 @wp.func
-def add3(values: wp.array3d(dtype=scalar), world: int, row: int, start: int, x: vec3):
+def add3(values: Array3d, world: int, row: int, start: int, x: vec3):
     """Add a vector to three consecutive numbers of a row."""
     values[world, row, start] = values[world, row, start] + x[0]
     values[world, row, start + 1] = values[world, row, start + 1] + x[1]
@@ -54,14 +54,7 @@ def add3(values: wp.array3d(dtype=scalar), world: int, row: int, start: int, x: 
 
 @wp.func
 def integrate_positions(
-    tree: Tree,
-    world: int,
-    q: wp.array3d(dtype=scalar),
-    origin: int,
-    target: int,
-    rate: wp.array3d(dtype=scalar),
-    rate_row: int,
-    h: scalar,
+    tree: Tree, world: int, q: Array3d, origin: int, target: int, rate: Array3d, rate_row: int, h: scalar
 ):
     """Set q[target] = q[origin] ⊕ h · rate: positions add, quaternions multiply by exp(h ω) and are normalized."""
     for i in range(tree.links):
@@ -86,13 +79,13 @@ def integrate_positions(
 def integrate_positions_backward(
     tree: Tree,
     world: int,
-    end_bar: wp.array3d(dtype=scalar),
+    end_bar: Array3d,
     end_row: int,
-    rate: wp.array3d(dtype=scalar),
+    rate: Array3d,
     rate_row: int,
-    rate_bar: wp.array3d(dtype=scalar),
+    rate_bar: Array3d,
     rate_bar_row: int,
-    start_bar: wp.array3d(dtype=scalar),
+    start_bar: Array3d,
     start_row: int,
     h: scalar,
 ):
@@ -123,13 +116,7 @@ def integrate_positions_backward(
 
 @wp.func
 def add_tangent_gradient(
-    tree: Tree,
-    world: int,
-    q: wp.array3d(dtype=scalar),
-    gradient: wp.array3d(dtype=scalar),
-    row: int,
-    tangent: wp.array3d(dtype=scalar),
-    tangent_row: int,
+    tree: Tree, world: int, q: Array3d, gradient: Array3d, row: int, tangent: Array3d, tangent_row: int
 ):
     """Add the gradient with respect to q[row], converted to the tangent space, to tangent[tangent_row]."""
     for i in range(tree.links):
@@ -149,13 +136,7 @@ def add_tangent_gradient(
 
 @wp.func
 def write_coordinate_gradient(
-    tree: Tree,
-    world: int,
-    q: wp.array3d(dtype=scalar),
-    row: int,
-    tangent: wp.array3d(dtype=scalar),
-    tangent_row: int,
-    gradient: wp.array2d(dtype=scalar),
+    tree: Tree, world: int, q: Array3d, row: int, tangent: Array3d, tangent_row: int, gradient: Array2d
 ):
     """Write the tangent-space gradient at q[row] as a gradient with respect to the coordinates of q."""
     for i in range(tree.links):
@@ -187,7 +168,7 @@ def spring_rotation(tree: Tree, work: Workspace, world: int, row: int, p: int):
 
 
 @wp.func
-def subtract_spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, force: wp.array2d(dtype=scalar)):
+def subtract_spring_force(tree: Tree, work: Workspace, world: int, row: int, i: int, force: Array2d):
     """Subtract k · displacement from the force, for the joint of link i."""
     k = tree.joint_stiffness[world, i]
     joint = tree.joint[i]

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ..precision import mat33, scalar, vec3
+from ..precision import Array2d, Mat33Array2d, Vec3Array2d, scalar, vec3
 from ..spatial.rotations import quaternion_matrix, rotated_about_z
 from ..spatial.vectors import skew, transpose_product, zero3
 from ..structs import (
@@ -20,7 +20,7 @@ from .joints import read3, read4, write_coordinate_gradient
 
 
 @wp.func
-def link_or_world(values: wp.array2d(dtype=vec3), world: int, i: int):
+def link_or_world(values: Vec3Array2d, world: int, i: int):
     """Return the value of a link, or zero for the world."""
     if i < 0:
         return zero3()
@@ -234,11 +234,7 @@ def finish_rotation_gradient(tree: Tree, gradients: Gradients, world: int):
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
 def link_poses(
-    first_world: int,
-    tree: TreeStruct,
-    work: WorkspaceStruct,
-    rotation: wp.array2d(dtype=mat33),
-    position: wp.array2d(dtype=vec3),
+    first_world: int, tree: TreeStruct, work: WorkspaceStruct, rotation: Mat33Array2d, position: Vec3Array2d
 ):
     """Compute rotation (link to world) and position of the frame of every link, from work.q."""
     world = first_world + wp.tid()
@@ -256,10 +252,10 @@ def link_poses_backward(
     first_world: int,
     tree: TreeStruct,
     work: WorkspaceStruct,
-    rotation: wp.array2d(dtype=mat33),
-    rotation_bar: wp.array2d(dtype=mat33),
-    position_bar: wp.array2d(dtype=vec3),
-    q_bar: wp.array2d(dtype=scalar),
+    rotation: Mat33Array2d,
+    rotation_bar: Mat33Array2d,
+    position_bar: Vec3Array2d,
+    q_bar: Array2d,
     gradients: GradientsStruct,
 ):
     """Compute the adjoint of `link_poses`.

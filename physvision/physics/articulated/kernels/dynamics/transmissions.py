@@ -19,7 +19,7 @@ adjoint, given ū of u′ and the adjoints of the bounds of λ.
 import warp as wp
 
 from ..precision import scalar, vec3
-from ..structs import BOUNDED, Contact, ContactGradients, Forces, Gradients, Model, Tree, Workspace
+from ..structs import BOUNDED, Contact, System, Tree, Workspace
 
 DRY_FRICTION = wp.constant(0)
 SERVO = wp.constant(1)
@@ -29,29 +29,29 @@ UNLIMITED = wp.constant(scalar(1.0e30))
 
 
 @wp.func
-def transmission_displacement(model: Model, work: Workspace, world: int, row: int, t: int):
+def transmission_displacement(work: Workspace, s: System, world: int, row: int, t: int):
     """Return the displacement s · q − reference."""
-    total = -model.transmissions.reference[world, t]
-    for k in range(model.transmissions.start[t], model.transmissions.start[t + 1]):
-        total += model.transmissions.coefficient[k] * work.q[world, row, model.transmissions.position[k]]
+    total = -s.model.transmissions.reference[world, t]
+    for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+        total += s.model.transmissions.coefficient[k] * work.q[world, row, s.model.transmissions.position[k]]
     return total
 
 
 @wp.func
-def write_transmission_jacobian(tree: Tree, model: Model, contact: Contact, world: int, slot: int, t: int):
+def write_transmission_jacobian(tree: Tree, contact: Contact, s: System, world: int, slot: int, t: int):
     """Write the Jacobian of block `slot`: the links on its path, outermost first, and s along the first direction."""
     z = scalar(0.0)
-    first = model.transmissions.path_start[t]
-    length = model.transmissions.path_start[t + 1] - first
+    first = s.model.transmissions.path_start[t]
+    length = s.model.transmissions.path_start[t + 1] - first
     for k in range(length):
-        i = model.transmissions.path[first + k]
+        i = s.model.transmissions.path[first + k]
         contact.blocks.path[world, slot, k] = i
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             contact.blocks.jacobian[world, slot, d] = vec3(z, z, z)
     contact.blocks.path_length[world, slot] = length
-    for k in range(model.transmissions.start[t], model.transmissions.start[t + 1]):
-        contact.blocks.jacobian[world, slot, model.transmissions.velocity[k]] = vec3(
-            model.transmissions.coefficient[k], z, z
+    for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+        contact.blocks.jacobian[world, slot, s.model.transmissions.velocity[k]] = vec3(
+            s.model.transmissions.coefficient[k], z, z
         )
 
 
@@ -59,9 +59,8 @@ def write_transmission_jacobian(tree: Tree, model: Model, contact: Contact, worl
 def add_transmission_blocks(
     tree: Tree,
     work: Workspace,
-    forces: Forces,
-    model: Model,
     contact: Contact,
+    s: System,
     world: int,
     step: int,
     row: int,
@@ -70,26 +69,26 @@ def add_transmission_blocks(
 ):
     """Add the blocks of transmissions: all in a flight, only equality constraints in an impact."""
     remaining = contact.events.remaining_time[world, row]
-    for t in range(model.transmissions.count):
-        kind = model.transmissions.kind[t]
+    for t in range(s.model.transmissions.count):
+        kind = s.model.transmissions.kind[t]
         slot = contact.events.count[world, row]
         if is_flight != 0 or kind == JOINT_EQUALITY:
             contact.events.count[world, row] = slot + 1
-            if slot < model.max_blocks:
-                write_transmission_jacobian(tree, model, contact, world, slot, t)
+            if slot < s.model.max_blocks:
+                write_transmission_jacobian(tree, contact, s, world, slot, t)
                 bias = scalar(0.0)
                 compliance = scalar(0.0)
-                lower = remaining * model.transmissions.min_force[world, t]
-                upper = remaining * model.transmissions.max_force[world, t]
+                lower = remaining * s.model.transmissions.min_force[world, t]
+                upper = remaining * s.model.transmissions.max_force[world, t]
                 if kind == SERVO:
-                    stiffness = model.transmissions.stiffness[world, t]
-                    damping = model.transmissions.damping[world, t]
-                    demand = forces.torque[world, step, tree.velocities + t]
-                    demand -= stiffness * transmission_displacement(model, work, world, row, t)
+                    stiffness = s.model.transmissions.stiffness[world, t]
+                    damping = s.model.transmissions.damping[world, t]
+                    demand = s.forces.torque[world, step, tree.velocities + t]
+                    demand -= stiffness * transmission_displacement(work, s, world, row, t)
                     for k in range(tree.couplings):
                         if tree.coupling_target[k] == tree.velocities + t:
                             demand += tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
-                    speed = model.transmissions.max_speed[world, t]
+                    speed = s.model.transmissions.max_speed[world, t]
                     if speed < UNLIMITED:
                         demand = wp.clamp(demand, -speed * damping, speed * damping)
                     else:
@@ -100,13 +99,13 @@ def add_transmission_blocks(
                     lower = scalar(-UNLIMITED)
                     upper = scalar(UNLIMITED)
                     if is_flight != 0:
-                        error = transmission_displacement(model, work, world, row, t)
+                        error = transmission_displacement(work, s, world, row, t)
                         bias = recovery * error / contact.events.remaining_time[world, 0]
                 velocity = scalar(0.0)
-                for k in range(model.transmissions.start[t], model.transmissions.start[t + 1]):
-                    d = model.transmissions.velocity[k]
-                    velocity += model.transmissions.coefficient[k] * work.v[world, row, d]
-                contact.blocks.pair[world, slot] = model.candidates + t
+                for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+                    d = s.model.transmissions.velocity[k]
+                    velocity += s.model.transmissions.coefficient[k] * work.v[world, row, d]
+                contact.blocks.pair[world, slot] = s.model.candidates + t
                 contact.blocks.law[world, slot] = BOUNDED
                 contact.blocks.friction[world, slot] = scalar(0.0)
                 contact.blocks.restitution[world, slot] = scalar(0.0)
@@ -129,21 +128,11 @@ def add_compliance(contact: Contact, world: int, count: int):
 
 @wp.func
 def transmission_backward(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
-    world: int,
-    step: int,
-    row: int,
-    c: int,
-    recovery: scalar,
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int, c: int, recovery: scalar
 ):
     """Propagate the adjoints of block c in a flight to positions, controls and parameters; returns that of T."""
-    t = contact.blocks.pair[world, c] - model.candidates
-    kind = model.transmissions.kind[t]
+    t = contact.blocks.pair[world, c] - s.model.candidates
+    kind = s.model.transmissions.kind[t]
     remaining = contact.events.remaining_time[world, row]
     velocity_bar = contact.adjoint.velocity_bar[world, c][0]
     lower_bar = contact.adjoint.lower_bar[world, c]
@@ -154,19 +143,19 @@ def transmission_backward(
         position_bar = recovery * velocity_bar / contact.events.remaining_time[world, 0]
     else:
         if lower_bar != scalar(0.0):
-            remaining_bar += model.transmissions.min_force[world, t] * lower_bar
+            remaining_bar += s.model.transmissions.min_force[world, t] * lower_bar
         if upper_bar != scalar(0.0):
-            remaining_bar += model.transmissions.max_force[world, t] * upper_bar
-        if contact_gradients.is_requested != 0:
-            contact_gradients.transmissions.min_force[world, t] = (
-                contact_gradients.transmissions.min_force[world, t] + remaining * lower_bar
+            remaining_bar += s.model.transmissions.max_force[world, t] * upper_bar
+        if s.contact_gradients.is_requested != 0:
+            s.contact_gradients.transmissions.min_force[world, t] = (
+                s.contact_gradients.transmissions.min_force[world, t] + remaining * lower_bar
             )
-            contact_gradients.transmissions.max_force[world, t] = (
-                contact_gradients.transmissions.max_force[world, t] + remaining * upper_bar
+            s.contact_gradients.transmissions.max_force[world, t] = (
+                s.contact_gradients.transmissions.max_force[world, t] + remaining * upper_bar
             )
     if kind == SERVO:
-        stiffness = model.transmissions.stiffness[world, t]
-        position = transmission_displacement(model, work, world, row, t)
+        stiffness = s.model.transmissions.stiffness[world, t]
+        position = transmission_displacement(work, s, world, row, t)
         compliance = contact.blocks.compliance[world, c]
         damping = scalar(1.0) / (remaining * compliance)
         compliance_bar = velocity_bar * contact.solver.impulse[world, c][0]
@@ -176,16 +165,16 @@ def transmission_backward(
         demand_bar = -velocity_bar / damping
         remaining_bar -= compliance / remaining * compliance_bar
         stiffness_bar = scalar(0.0)
-        speed = model.transmissions.max_speed[world, t]
+        speed = s.model.transmissions.max_speed[world, t]
         if speed < UNLIMITED:
             demanded_speed = -contact.blocks.velocity_bias[world, c][0]
             if wp.abs(demanded_speed) >= scalar(1.0 - 1.0e-6) * speed:
                 # Up to rounding the demand is ±w c, independent of the spring and the control.
                 side = wp.sign(demanded_speed)
                 damping_bar += side * speed * demand_bar
-                if contact_gradients.is_requested != 0:
-                    contact_gradients.transmissions.max_speed[world, t] = (
-                        contact_gradients.transmissions.max_speed[world, t] + side * damping * demand_bar
+                if s.contact_gradients.is_requested != 0:
+                    s.contact_gradients.transmissions.max_speed[world, t] = (
+                        s.contact_gradients.transmissions.max_speed[world, t] + side * damping * demand_bar
                     )
                 demand_bar = scalar(0.0)
         else:
@@ -193,25 +182,25 @@ def transmission_backward(
             stiffness_bar = remaining * damping_bar
         position_bar = -stiffness * demand_bar
         column = tree.velocities + t
-        gradients.torque[world, step, column] = gradients.torque[world, step, column] + demand_bar
+        s.gradients.torque[world, step, column] = s.gradients.torque[world, step, column] + demand_bar
         for k in range(tree.couplings):
             if tree.coupling_target[k] == column:
                 d = tree.coupling_source[k]
                 work.v_bar[world, row, d] = work.v_bar[world, row, d] + tree.coupling_gain[k] * demand_bar
-        if contact_gradients.is_requested != 0:
-            contact_gradients.transmissions.damping[world, t] = (
-                contact_gradients.transmissions.damping[world, t] + damping_bar
+        if s.contact_gradients.is_requested != 0:
+            s.contact_gradients.transmissions.damping[world, t] = (
+                s.contact_gradients.transmissions.damping[world, t] + damping_bar
             )
             stiffness_bar -= position * demand_bar
-            contact_gradients.transmissions.stiffness[world, t] = (
-                contact_gradients.transmissions.stiffness[world, t] + stiffness_bar
+            s.contact_gradients.transmissions.stiffness[world, t] = (
+                s.contact_gradients.transmissions.stiffness[world, t] + stiffness_bar
             )
     if position_bar != scalar(0.0):
-        for k in range(model.transmissions.start[t], model.transmissions.start[t + 1]):
-            d = model.transmissions.velocity[k]
-            work.q_bar[world, row, d] = work.q_bar[world, row, d] + model.transmissions.coefficient[k] * position_bar
-        if contact_gradients.is_requested != 0:
-            contact_gradients.transmissions.reference[world, t] = (
-                contact_gradients.transmissions.reference[world, t] - position_bar
+        for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+            d = s.model.transmissions.velocity[k]
+            work.q_bar[world, row, d] = work.q_bar[world, row, d] + s.model.transmissions.coefficient[k] * position_bar
+        if s.contact_gradients.is_requested != 0:
+            s.contact_gradients.transmissions.reference[world, t] = (
+                s.contact_gradients.transmissions.reference[world, t] - position_bar
             )
     return remaining_bar

@@ -20,8 +20,8 @@ from ..dynamics.integration import (
 )
 from ..dynamics.inverse import dynamics_residual_backward, propagate_accelerations
 from ..dynamics.kinematics import forward_kinematics
-from ..precision import FUSED, scalar
-from ..structs import Contact, ContactGradients, Forces, Gradients, Model, Schedule, ScheduleStruct, Tree, Workspace
+from ..precision import FUSED, Array3d, scalar
+from ..structs import Contact, Schedule, ScheduleStruct, System, Tree, Workspace
 from .template import rollout_kernels
 from .trajectory import load_state_adjoint
 
@@ -30,24 +30,16 @@ MAX_RESIDUAL = wp.constant(scalar(SOLVER.max_convex_residual))
 
 @wp.func(inline=True)
 def constrained_dynamics(
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    model: Model,
-    contact: Contact,
-    world: int,
-    step: int,
-    row: int,
-    drag_interval: scalar,
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int, drag_interval: scalar
 ):
     """Compute work.a[row] = q̈ with contact forces at (work.q[row], work.v[row]).
 
     Returns the number of contacts, -1 on failure.
     """
     forward_kinematics(tree, work, world, row)
-    update_poses_from_links(tree, work, model, contact, world, row)
-    solve_forward_dynamics(tree, work, forces, world, step, row, drag_interval)
-    count = detect_penetrations(tree, work, model, contact, world, row)
+    update_poses_from_links(tree, work, contact, s, world, row)
+    solve_forward_dynamics(tree, work, s.forces, world, step, row, drag_interval)
+    count = detect_penetrations(tree, work, contact, s, world, row)
     if count > 0:
         residual = minimize_cost(tree, contact, world, count)
         write_solution(tree, work, contact, world)
@@ -65,11 +57,8 @@ def constrained_dynamics(
 def constrained_dynamics_backward(
     tree: Tree,
     work: Workspace,
-    forces: Forces,
-    model: Model,
     contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
+    s: System,
     world: int,
     step: int,
     row: int,
@@ -103,47 +92,25 @@ def constrained_dynamics_backward(
             weight = -contact_velocity(tree, contact, world, c, work.multiplier, row)
             product = stiffness_product(stiffness, friction, bits, weight)
             power = wp.dot(weight, force)
-            reference = model.convex.reference[pair]
+            reference = s.model.convex.reference[pair]
             velocity_bar = -reference[1] * product
             add_jacobian_transpose(tree, contact, world, c, velocity_bar, work.v_bar, row)
             separation_bar = separation_gradient(
-                reference, model.convex.impedance[pair], contact.detection.separation[world, pair], product[0], power
+                reference, s.model.convex.impedance[pair], contact.detection.separation[world, pair], product[0], power
             )
             along = wp.matrix_from_rows(velocity_bar, -product, -force)
             contact_power_backward(
-                tree,
-                model,
-                work,
-                gradients,
-                contact_gradients,
-                contact,
-                world,
-                row,
-                pair,
-                0,
-                1,
-                2,
-                along,
-                scalar(0.0),
-                separation_bar,
+                tree, work, contact, s, world, row, pair, 0, 1, 2, along, scalar(0.0), separation_bar
             )
-            if contact_gradients.is_requested != 0 and pair < model.pairs.count:
+            if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
                 bar = friction_gradient(stiffness, friction, bits, contact.convex.lag[world, c], weight, power)
-                contact_gradients.pairs.friction[world, pair] = contact_gradients.pairs.friction[world, pair] + bar
-    dynamics_residual_backward(tree, work, forces, gradients, world, step, row, row, drag_interval)
+                s.contact_gradients.pairs.friction[world, pair] = s.contact_gradients.pairs.friction[world, pair] + bar
+    dynamics_residual_backward(tree, work, s.forces, s.gradients, world, step, row, row, drag_interval)
 
 
 @wp.func(inline=True)
 def take_step(
-    schedule: Schedule,
-    tree: Tree,
-    work: Workspace,
-    forces: Forces,
-    model: Model,
-    contact: Contact,
-    world: int,
-    step: int,
-    is_last: int,
+    schedule: Schedule, tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, is_last: int
 ):
     """Run all stages of a step; returns the row of the state after it, or -1 if a solve fails."""
     last = schedule.stages * schedule.substeps
@@ -151,7 +118,7 @@ def take_step(
     for row in range(last):
         begin_stage(tree, work, schedule, world, row)
         drag = schedule.drag_interval
-        count = constrained_dynamics(tree, work, forces, model, contact, world, step, row, drag)
+        count = constrained_dynamics(tree, work, contact, s, world, step, row, drag)
         if count < 0:
             end = -1
         if (row + 1) % schedule.stages == 0:
@@ -159,7 +126,7 @@ def take_step(
             advance_positions(tree, work, schedule, world, row + 1)
         if is_last != 0:
             interval = schedule.weight[row % schedule.stages] * schedule.h
-            accumulate_forces(model, contact, world, row, count, interval)
+            accumulate_forces(contact, s, world, row, count, interval)
     return end
 
 
@@ -168,18 +135,15 @@ def step_backward(
     schedule: Schedule,
     tree: Tree,
     work: Workspace,
-    forces: Forces,
-    model: Model,
     contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
+    s: System,
     world: int,
     step: int,
     steps: int,
     truncate: int,
-    q: wp.array3d(dtype=scalar),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q: Array3d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
 ):
     """Run all stages of a step forward, then their adjoints backward; the last factorization serves both ways."""
     last = schedule.stages * schedule.substeps
@@ -189,7 +153,7 @@ def step_backward(
         drag = schedule.drag_interval
         if visit < last:
             begin_stage(tree, work, schedule, world, row)
-        count = constrained_dynamics(tree, work, forces, model, contact, world, step, row, drag)
+        count = constrained_dynamics(tree, work, contact, s, world, step, row, drag)
         ends_substep = (row + 1) % schedule.stages == 0
         if visit < last and ends_substep:
             predict_velocity(tree, work, schedule, world, row + 1)
@@ -198,9 +162,7 @@ def step_backward(
             if ends_substep:
                 advance_positions_backward(tree, work, schedule, world, row + 1)
                 predict_velocity_backward(tree, work, schedule, world, row + 1)
-            constrained_dynamics_backward(
-                tree, work, forces, model, contact, gradients, contact_gradients, world, step, row, drag, count
-            )
+            constrained_dynamics_backward(tree, work, contact, s, world, step, row, drag, count)
             begin_stage_backward(tree, work, schedule, world, row)
 
 

@@ -12,31 +12,23 @@ from ..collision.broad_phase import next_candidate
 from ..collision.narrow_phase import candidate_separation, update_poses
 from ..contact.event_adjoint import event_backward
 from ..contact.events import begin_event, end_event, take_step
-from ..precision import FUSED, scalar
-from ..structs import Contact, ContactGradients, Forces, Gradients, Model, Tree, Workspace
+from ..precision import FUSED, Array3d, scalar
+from ..structs import Contact, System, Tree, Workspace
 from .template import rollout_kernels
 from .trajectory import load_state, load_state_adjoint
 
 
 @wp.func(inline=True)
-def check_start(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    world: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-):
+def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, q: Array3d, v: Array3d):
     """Return True if no initial penetration exceeds the limit, of shapes or of joints beyond their limits."""
     valid = bool(True)
     load_state(tree, work, world, 0, q, v)
-    update_poses(tree, model, contact, world, work.q, 0)
-    pair = next_candidate(model, contact, world, 0, -model.max_penetration)
-    while pair < model.candidates:
-        if candidate_separation(model, contact, world, pair) < -model.max_penetration:
+    update_poses(tree, contact, s, world, work.q, 0)
+    pair = next_candidate(contact, s, world, 0, -s.model.max_penetration)
+    while pair < s.model.candidates:
+        if candidate_separation(contact, s, world, pair) < -s.model.max_penetration:
             valid = bool(False)
-        pair = next_candidate(model, contact, world, pair + 1, -model.max_penetration)
+        pair = next_candidate(contact, s, world, pair + 1, -s.model.max_penetration)
     return valid
 
 
@@ -45,18 +37,15 @@ def step_backward(
     h: scalar,
     tree: Tree,
     work: Workspace,
-    forces: Forces,
-    model: Model,
     contact: Contact,
-    gradients: Gradients,
-    contact_gradients: ContactGradients,
+    s: System,
     world: int,
     step: int,
     steps: int,
     truncate: int,
-    q: wp.array3d(dtype=scalar),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q: Array3d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
 ):
     """Run the events of a step forward, then their adjoints backward; the last event is computed once for both."""
     contact.events.remaining_time[world, 0] = h
@@ -64,10 +53,10 @@ def step_backward(
     is_backward = wp.int32(0)
     row = wp.int32(0)
     while row >= 0:
-        begin_event(tree, work, forces, model, contact, world, step, row)
+        begin_event(tree, work, contact, s, world, step, row)
         if is_backward == 0:
-            end_event(tree, work, model, contact, world, row)
-            if contact.events.remaining_time[world, row + 1] > scalar(0.0) and row + 1 < model.max_events:
+            end_event(tree, work, contact, s, world, row)
+            if contact.events.remaining_time[world, row + 1] > scalar(0.0) and row + 1 < s.model.max_events:
                 row += 1
             else:
                 is_backward = 1
@@ -75,9 +64,7 @@ def step_backward(
                     tree, work, world, row + 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar
                 )
         if is_backward != 0:
-            remaining_bar = event_backward(
-                tree, work, forces, model, contact, gradients, contact_gradients, world, step, row, remaining_bar
-            )
+            remaining_bar = event_backward(tree, work, contact, s, world, step, row, remaining_bar)
             row -= 1
 
 

@@ -17,7 +17,7 @@ from ..dynamics.integration import (
     predict_velocity_backward,
 )
 from ..dynamics.joints import integrate_positions_backward, read4
-from ..precision import scalar, vec4
+from ..precision import Array1d, Array2d, Array3d, Array4d, scalar, vec4
 from ..spatial.rotations import quaternion_log, quaternion_product
 from ..structs import (
     BALL,
@@ -83,8 +83,8 @@ def position_row(
     last: int,
     forces: int,
     h: scalar,
-    a: wp.array4d(dtype=scalar),
-    b: wp.array4d(dtype=scalar),
+    a: Array4d,
+    b: Array4d,
 ):
     """Compute the row of a displacement at the end from the rows of the velocities at the end."""
     n = tree.velocities
@@ -118,10 +118,10 @@ def linearize(
     gradients: GradientsStruct,
     schedule: ScheduleStruct,
     steps: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    a: wp.array4d(dtype=scalar),
-    b: wp.array4d(dtype=scalar),
+    q: Array3d,
+    v: Array3d,
+    a: Array4d,
+    b: Array4d,
 ):
     """Fill δ(q′, v′) = a δ(q, v) + b δ(torque), [world, step, row, column], for each step of a trajectory."""
     world = first_world + wp.tid()
@@ -154,11 +154,11 @@ def state_difference(
     world: int,
     plan: int,
     step: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    planned_q: wp.array3d(dtype=scalar),
-    planned_v: wp.array3d(dtype=scalar),
-    difference: wp.array2d(dtype=scalar),
+    q: Array3d,
+    v: Array3d,
+    planned_q: Array3d,
+    planned_v: Array3d,
+    difference: Array2d,
 ):
     """Compute the displacement from a planned state to that of the world, then the velocity difference."""
     for i in range(tree.links):
@@ -190,21 +190,21 @@ def rollout_feedback(
     forces: ForcesStruct,
     schedule: ScheduleStruct,
     steps: int,
-    difference: wp.array2d(dtype=scalar),
-    step_sizes: wp.array(dtype=scalar),
-    planned_q: wp.array3d(dtype=scalar),
-    planned_v: wp.array3d(dtype=scalar),
-    planned: wp.array3d(dtype=scalar),
-    change: wp.array3d(dtype=scalar),
-    gains: wp.array4d(dtype=scalar),
-    low: wp.array(dtype=scalar),
-    high: wp.array(dtype=scalar),
-    actuators: wp.array2d(dtype=scalar),
-    actuator_low: wp.array(dtype=scalar),
-    actuator_high: wp.array(dtype=scalar),
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    controls: wp.array3d(dtype=scalar),
+    difference: Array2d,
+    step_sizes: Array1d,
+    planned_q: Array3d,
+    planned_v: Array3d,
+    planned: Array3d,
+    change: Array3d,
+    gains: Array4d,
+    low: Array1d,
+    high: Array1d,
+    actuators: Array2d,
+    actuator_low: Array1d,
+    actuator_high: Array1d,
+    q: Array3d,
+    v: Array3d,
+    controls: Array3d,
 ):
     """Fill q, v and controls under u = clip(u̅ + step_size · change + K (x ⊖ x̅)), for each plan and step size.
 

@@ -15,7 +15,7 @@ from ..dynamics.integration import (
 from ..dynamics.inverse import dynamics_residual_backward
 from ..dynamics.joints import write_coordinate_gradient
 from ..dynamics.kinematics import finish_rotation_gradient
-from ..precision import FUSED, scalar
+from ..precision import FUSED, Array1d, Array2d, Array3d, IntArray1d, scalar
 from ..structs import (
     Forces,
     ForcesStruct,
@@ -59,13 +59,13 @@ def rollout(
     forces: ForcesStruct,
     schedule: ScheduleStruct,
     steps: int,
-    start_q: wp.array2d(dtype=scalar),
-    start_v: wp.array2d(dtype=scalar),
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    first_failed_step: wp.array(dtype=wp.int32),
-    first_underresolved_step: wp.array(dtype=wp.int32),
-    coarseness: wp.array(dtype=scalar),
+    start_q: Array2d,
+    start_v: Array2d,
+    q: Array3d,
+    v: Array3d,
+    first_failed_step: IntArray1d,
+    first_underresolved_step: IntArray1d,
+    coarseness: Array1d,
 ):
     """Fill q and v, [world, step, coordinate], from an initial state; a world that stops being finite is marked.
 
@@ -110,14 +110,14 @@ def rollout_backward(
     schedule: ScheduleStruct,
     steps: int,
     truncate: int,
-    start_q: wp.array2d(dtype=scalar),
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-    first_failed_step: wp.array(dtype=wp.int32),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
-    q_bar: wp.array2d(dtype=scalar),
-    v_bar: wp.array2d(dtype=scalar),
+    start_q: Array2d,
+    q: Array3d,
+    v: Array3d,
+    first_failed_step: IntArray1d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
+    q_bar: Array2d,
+    v_bar: Array2d,
 ):
     """Compute the adjoint of `rollout`; a failed world adds nothing to the gradients that worlds share."""
     world = first_world + wp.tid()
@@ -161,8 +161,8 @@ def accelerations_backward(
     work: WorkspaceStruct,
     forces: ForcesStruct,
     gradients: GradientsStruct,
-    q_bar: wp.array2d(dtype=scalar),
-    v_bar: wp.array2d(dtype=scalar),
+    q_bar: Array2d,
+    v_bar: Array2d,
 ):
     """Compute the adjoint of `accelerations` from work.a_bar[0]."""
     world = first_world + wp.tid()

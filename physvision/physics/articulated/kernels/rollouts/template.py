@@ -8,7 +8,7 @@ import warp as wp
 
 from ..collision.broad_phase import update_bounding_radii
 from ..collision.narrow_phase_adjoint import finish_shape_gradient
-from ..precision import scalar
+from ..precision import Array2d, Array3d, IntArray1d
 from ..structs import (
     Contact,
     ContactGradientsStruct,
@@ -16,7 +16,8 @@ from ..structs import (
     ContactWorkspaceStruct,
     ForcesStruct,
     GradientsStruct,
-    Model,
+    System,
+    SystemStruct,
     Tree,
     TreeStruct,
     Workspace,
@@ -34,15 +35,7 @@ from .trajectory import (
 
 
 @wp.func
-def accept_start(
-    tree: Tree,
-    work: Workspace,
-    model: Model,
-    contact: Contact,
-    world: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-):
+def accept_start(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, q: Array3d, v: Array3d):
     """Accept every finite initial state."""
     return True
 
@@ -54,12 +47,12 @@ def rollout_kernels(
 
     Args:
         Method: Type of the parameters of the method: the length of a step, a schedule, or a struct of a contact law.
-        take_step: Warp function (method, tree, work, forces, contacts, memory, world, step, is_last) that advances the
-            state in row 0 of the workspace; returns the row of the state after the step, negative if the step fails.
-        take_step_backward: Warp function (method, tree, work, forces, contacts, memory, gradients, touch, world, step,
-            steps, truncate, q, trajectory_q_bar, trajectory_v_bar) that takes the state of row 0 and its adjoint after
-            the step to the adjoint before it.
-        check_start: Warp function (tree, work, contacts, memory, world, q, v) that returns True if the initial state is
+        take_step: Warp function (method, tree, work, contact, system, world, step, is_last) that advances the state in
+            row 0 of the workspace; returns the row of the state after the step, negative if the step fails.
+        take_step_backward: Warp function (method, tree, work, contact, system, world, step, steps, truncate, q,
+            trajectory_q_bar, trajectory_v_bar) that takes the state of row 0 and its adjoint after the step to the
+            adjoint before it.
+        check_start: Warp function (tree, work, contact, system, world, q, v) that returns True if the initial state is
             valid.
         options: Warp's compiler options of the rollout.
         backward_options: Warp's compiler options of the adjoint.
@@ -75,30 +68,31 @@ def rollout_kernels(
         contact: ContactWorkspaceStruct,
         method: Method,
         steps: int,
-        start_q: wp.array2d(dtype=scalar),
-        start_v: wp.array2d(dtype=scalar),
-        q: wp.array3d(dtype=scalar),
-        v: wp.array3d(dtype=scalar),
-        first_failed_step: wp.array(dtype=wp.int32),
+        start_q: Array2d,
+        start_v: Array2d,
+        q: Array3d,
+        v: Array3d,
+        first_failed_step: IntArray1d,
     ):
         """Fill q and v, [world, step, coordinate], from an initial state.
 
         A world whose start or step fails is marked, and its further states are NaN.
         """
         world = first_world + wp.tid()
+        s = SystemStruct(forces, model, GradientsStruct(), ContactGradientsStruct())
         bad = wp.int32(-1)
         reset_status(contact, world)
-        update_bounding_radii(model, contact, world)
+        update_bounding_radii(contact, s, world)
         if not begin_rollout(tree, world, start_q, start_v, q, v):
             bad = 0
         if bad < 0:
-            if not check_start(tree, work, model, contact, world, q, v):
+            if not check_start(tree, work, contact, s, world, q, v):
                 bad = 0
         for step in range(steps):
             if bad < 0:
                 load_state(tree, work, world, step, q, v)
                 is_last = wp.int32(step == steps - 1)
-                row = take_step(method, tree, work, forces, model, contact, world, step, is_last)
+                row = take_step(method, tree, work, contact, s, world, step, is_last)
                 if row < 0:
                     bad = step + 1
                 elif not store_state(tree, work, world, row, step + 1, q, v):
@@ -120,29 +114,29 @@ def rollout_kernels(
         method: Method,
         steps: int,
         truncate: int,
-        start_q: wp.array2d(dtype=scalar),
-        q: wp.array3d(dtype=scalar),
-        v: wp.array3d(dtype=scalar),
-        first_failed_step: wp.array(dtype=wp.int32),
-        trajectory_q_bar: wp.array3d(dtype=scalar),
-        trajectory_v_bar: wp.array3d(dtype=scalar),
-        q_bar: wp.array2d(dtype=scalar),
-        v_bar: wp.array2d(dtype=scalar),
+        start_q: Array2d,
+        q: Array3d,
+        v: Array3d,
+        first_failed_step: IntArray1d,
+        trajectory_q_bar: Array3d,
+        trajectory_v_bar: Array3d,
+        q_bar: Array2d,
+        v_bar: Array2d,
     ):
         """Compute the adjoint of `rollout`; a failed world adds nothing to the gradients that worlds share."""
         world = first_world + wp.tid()
         if first_failed_step[world] >= 0:
             return
+        s = SystemStruct(forces, model, gradients, contact_gradients)
         clear_state_adjoint(tree, work, world)
-        update_bounding_radii(model, contact, world)
+        update_bounding_radii(contact, s, world)
         for backwards in range(steps):
             step = steps - 1 - backwards
             load_state(tree, work, world, step, q, v)
             take_step_backward(
-                method, tree, work, forces, model, contact, gradients, contact_gradients, world, step, steps, truncate,
-                q, trajectory_q_bar, trajectory_v_bar,
-            )  # fmt: skip
-        finish_shape_gradient(model, contact_gradients, world)
-        finish_backward(tree, work, gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
+                method, tree, work, contact, s, world, step, steps, truncate, q, trajectory_q_bar, trajectory_v_bar
+            )
+        finish_shape_gradient(s, world)
+        finish_backward(tree, work, s.gradients, world, start_q, q, trajectory_q_bar, trajectory_v_bar, q_bar, v_bar)
 
     return rollout, rollout_backward

@@ -2,14 +2,14 @@
 
 import warp as wp
 
-from ..dynamics.joints import add_tangent_gradient, integrate_positions_backward, write_coordinate_gradient
+from ..dynamics.joints import add_tangent_gradient, write_coordinate_gradient
 from ..dynamics.kinematics import finish_rotation_gradient
-from ..precision import scalar, vec4
+from ..precision import Array2d, Array3d, scalar, vec4
 from ..structs import BALL, FREE, Contact, Gradients, Tree, Workspace
 
 
 @wp.func
-def is_start_finite(tree: Tree, world: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)):
+def is_start_finite(tree: Tree, world: int, q: Array3d, v: Array3d):
     """Return True if all numbers of a world's initial state are finite."""
     finite = bool(True)
     for k in range(tree.positions):
@@ -22,14 +22,7 @@ def is_start_finite(tree: Tree, world: int, q: wp.array3d(dtype=scalar), v: wp.a
 
 
 @wp.func
-def begin_rollout(
-    tree: Tree,
-    world: int,
-    start_q: wp.array2d(dtype=scalar),
-    start_v: wp.array2d(dtype=scalar),
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-):
+def begin_rollout(tree: Tree, world: int, start_q: Array2d, start_v: Array2d, q: Array3d, v: Array3d):
     """Write the initial state as step 0 with normalized quaternions; returns True if it is finite.
 
     A quaternion of length zero has no direction, and becomes NaN.
@@ -59,7 +52,7 @@ def quaternion_offset(tree: Tree, i: int):
 
 
 @wp.func
-def start4(q: wp.array2d(dtype=scalar), world: int, p: int):
+def start4(q: Array2d, world: int, p: int):
     """Read four consecutive numbers of an initial state."""
     return vec4(q[world, p], q[world, p + 1], q[world, p + 2], q[world, p + 3])
 
@@ -75,9 +68,7 @@ def reset_status(contact: Contact, world: int):
 
 
 @wp.func
-def load_state(
-    tree: Tree, work: Workspace, world: int, step: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)
-):
+def load_state(tree: Tree, work: Workspace, world: int, step: int, q: Array3d, v: Array3d):
     """Load the state of a step into row 0 of the workspace."""
     for k in range(tree.positions):
         work.q[world, 0, k] = q[world, step, k]
@@ -86,15 +77,7 @@ def load_state(
 
 
 @wp.func
-def store_state(
-    tree: Tree,
-    work: Workspace,
-    world: int,
-    row: int,
-    step: int,
-    q: wp.array3d(dtype=scalar),
-    v: wp.array3d(dtype=scalar),
-):
+def store_state(tree: Tree, work: Workspace, world: int, row: int, step: int, q: Array3d, v: Array3d):
     """Store a row of the workspace as the state of a step; returns True if all its numbers are finite."""
     finite = bool(True)
     for k in range(tree.positions):
@@ -109,7 +92,7 @@ def store_state(
 
 
 @wp.func
-def store_failure(tree: Tree, world: int, step: int, q: wp.array3d(dtype=scalar), v: wp.array3d(dtype=scalar)):
+def store_failure(tree: Tree, world: int, step: int, q: Array3d, v: Array3d):
     """Store NaN as the state of a step."""
     for k in range(tree.positions):
         q[world, step, k] = scalar(wp.nan)
@@ -134,9 +117,9 @@ def load_state_adjoint(
     step: int,
     steps: int,
     truncate: int,
-    q: wp.array3d(dtype=scalar),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
+    q: Array3d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
 ):
     """Load the adjoint of the state of a step into a row: that of later steps in row 0, unless cut, plus its own.
 
@@ -155,40 +138,17 @@ def load_state_adjoint(
 
 
 @wp.func
-def euler_backward(
-    tree: Tree,
-    work: Workspace,
-    world: int,
-    step: int,
-    steps: int,
-    truncate: int,
-    h: scalar,
-    q: wp.array3d(dtype=scalar),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
-):
-    """Propagate over v' = v + h a, q' = q + h v' from row 1 to q and v in row 0; a_bar[0] gets the negative adjoint."""
-    load_state_adjoint(tree, work, world, 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
-    for d in range(tree.velocities):
-        work.q_bar[world, 0, d] = scalar(0.0)
-    integrate_positions_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
-    for d in range(tree.velocities):
-        work.v_bar[world, 0, d] = work.v_bar[world, 1, d]
-        work.a_bar[world, 0, d] = -h * work.v_bar[world, 1, d]
-
-
-@wp.func
 def finish_backward(
     tree: Tree,
     work: Workspace,
     gradients: Gradients,
     world: int,
-    start_q: wp.array2d(dtype=scalar),
-    q: wp.array3d(dtype=scalar),
-    trajectory_q_bar: wp.array3d(dtype=scalar),
-    trajectory_v_bar: wp.array3d(dtype=scalar),
-    q_bar: wp.array2d(dtype=scalar),
-    v_bar: wp.array2d(dtype=scalar),
+    start_q: Array2d,
+    q: Array3d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
+    q_bar: Array2d,
+    v_bar: Array2d,
 ):
     """Write the gradient of the initial state, and finish those of link placements.
 
