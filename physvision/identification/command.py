@@ -149,7 +149,7 @@ def _run_batch(
             rows.append([path.name, "rejected", "", "", "", "", str(error)])
             failures += 1
             continue
-        save_results(result, out / path.stem, source, film=False)
+        save_results(result, out / path.stem, source, draw_video=False)
         print(path.name, end=": ")
         _print_result(result)
         for name, parameter in result.parameters.items():

@@ -22,7 +22,7 @@ def save_results(
     result: Identification,
     folder: StrPath,
     source: Source,
-    film: bool = True,
+    draw_video: bool = True,
     start: float | None = None,
 ) -> list[Path]:
     """Write all output files, and return their paths.
@@ -31,18 +31,18 @@ def save_results(
         result: Identification to write.
         folder: Output folder.
         source: Identified clip or tracks.
-        film: If true, a film of a clip is drawn.
+        draw_video: If true, a video of a clip is drawn.
         start: Time of the clip at which the tracks begin, s; its beginning if not given.
     """
     with report.OutputFolder(folder) as output:
         paths = [output / "parameters.json", output / "states.csv"]
         result.write(paths[0])
         _write_states(result, paths[1])
-        film_path = None
-        if film and isinstance(source, Clip | str | os.PathLike):
-            film_path = _write_film(result, source, output / "prediction.mp4", start or 0.0)
-            paths.append(film_path)
-        paths.append(_page(result, film_path).write(output / "report.html"))
+        video_path = None
+        if draw_video and isinstance(source, Clip | str | os.PathLike):
+            video_path = _write_video(result, source, output / "prediction.mp4", start or 0.0)
+            paths.append(video_path)
+        paths.append(_page(result, video_path).write(output / "report.html"))
     return paths
 
 
@@ -67,17 +67,17 @@ def _write_states(result: Identification, path: Path) -> None:
             writer.writerow([f"{time:.6f}", *("" if np.isnan(value) else f"{value:.4f}" for value in values)])
 
 
-def _write_film(result: Identification, source: Clip | StrPath, path: Path, start: float) -> Path:
+def _write_video(result: Identification, source: Clip | StrPath, path: Path, start: float) -> Path:
     """Draw the clip with the track, the fitted motion, and its prediction for the next half second."""
     evidence = result.evidence
     rate = min(evidence.settings.output.max_fps, 1 / evidence.dt)
     size = (round(evidence.view.width), round(evidence.view.height))
-    film, canvas = report.VideoFigure(path, rate), report.Canvas(size, ["observed and fitted"], rate)
+    figure, canvas = report.VideoFigure(path, rate), report.Canvas(size, ["observed and fitted"], rate)
     try:
-        film.add(_draw_frames(result, source, canvas, rate, start))
-        film.close()
+        figure.add(_draw_frames(result, source, canvas, rate, start))
+        figure.close()
     except BaseException:
-        film.abort()
+        figure.abort()
         raise
     return path
 
@@ -85,7 +85,7 @@ def _write_film(result: Identification, source: Clip | StrPath, path: Path, star
 def _draw_frames(
     result: Identification, source: Clip | StrPath, canvas: report.Canvas, rate: float, start: float
 ) -> Iterator[np.ndarray]:
-    """Draw the frames of the film from `start` on; every n-th of a fast clip."""
+    """Draw the frames of the video from `start` on; every n-th of a fast clip."""
     evidence, settings = result.evidence, result.evidence.settings.output
     times, dt = evidence.times.numpy(), evidence.dt
     stride = max(1, round(1 / (dt * rate)))
@@ -122,7 +122,7 @@ def _draw_frames(
         yield canvas.draw([report.Panel(np.ascontiguousarray(frame), marks)], float(times[number]))
 
 
-def _page(result: Identification, film: Path | None) -> report.Page:
+def _page(result: Identification, video_path: Path | None) -> report.Page:
     page = report.Page(
         f"{_readable(result.motion)}: identified motion",
         "The kind of motion in the clip, its parameters with 95 % intervals, and a holdout test on the last third of "
@@ -130,10 +130,10 @@ def _page(result: Identification, film: Path | None) -> report.Page:
         list(result.warnings),
     )
     page.add(report.stat_cards(_key_numbers(result)))
-    if film is not None:
+    if video_path is not None:
         page.section(
             "The clip",
-            report.embed_video(film),
+            report.embed_video(video_path),
             text="Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second.",
         )
     unidentifiable = [

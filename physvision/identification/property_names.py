@@ -63,29 +63,31 @@ def find_entry(engine: Engine, name: str) -> PropertyEntry:
 
 def _indices(engine: Engine, name: str, leaf: Leaf, path: Sequence[str], shape: tuple[int, ...]) -> tuple:
     """Return the index along each dimension of the property."""
-    words, indices = list(path), []
+    parts, indices = list(path), []
     for dimension, size in zip(leaf.shape, shape, strict=True):
         if dimension in _NAMED_DIMENSIONS:
-            rows = list(engine.rows.get(str(dimension), [str(k) for k in range(size)]))
-            if not words:
+            labels = list(engine.rows.get(str(dimension), [str(k) for k in range(size)]))
+            if not parts:
                 indices.append(slice(None))
                 continue
-            word = words.pop(0)
-            matches = [k for k, row in enumerate(rows) if row == word]
+            part = parts.pop(0)
+            matches = [k for k, label in enumerate(labels) if label == part]
             if not matches:
-                raise InputError(f"{name}: nothing is called {word!r}; expected one of {', '.join(filter(None, rows))}")
+                raise InputError(
+                    f"{name}: nothing is called {part!r}; expected one of {', '.join(filter(None, labels))}"
+                )
             indices.append(torch.tensor(matches))
         else:
-            if not words:
+            if not parts:
                 raise InputError(f"{name}: an axis is needed, such as {name}:{'z' if size == 3 else 'x'}")
-            axis, *rest = words.pop(0)
-            words[:0] = ["".join(rest)] if rest else []
+            axis, *rest = parts.pop(0)
+            parts[:0] = ["".join(rest)] if rest else []
             index = _AXES.get(axis, int(axis) if axis.isdigit() else size)
             if index >= size:
                 raise InputError(f"{name}: no axis {axis!r}; expected one of {', '.join('xyz'[:size])}")
             indices.append(index)
-    if words:
-        raise InputError(f"{name}: {leaf.meaning} has no {':'.join(words)}")
+    if parts:
+        raise InputError(f"{name}: {leaf.meaning} has no {':'.join(parts)}")
     return tuple(indices)
 
 

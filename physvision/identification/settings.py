@@ -204,11 +204,11 @@ class AudioSettings:
 
 @dataclass(frozen=True)
 class OutputSettings:
-    """Numbers of the film and the report.
+    """Numbers of the video and the report.
 
     Attributes:
-        lookahead: Time for which the film shows the prediction, s.
-        max_fps: Largest frame rate of the film, frames a second.
+        lookahead: Time for which the video shows the prediction, s.
+        max_fps: Largest frame rate of the video, frames a second.
         lookahead_points: Points of the predicted path.
     """
 
@@ -229,7 +229,7 @@ class IdentificationSettings:
         parameters: Numbers of parameter intervals.
         warnings: Thresholds of warnings.
         audio: Numbers of the restitution from audio onsets.
-        output: Numbers of the film and the report.
+        output: Numbers of the video and the report.
         parabola: Thresholds of the search for a parabolic stretch.
         release: Numbers of a release by a hand.
         flight: Priors and thresholds of throws and falls.

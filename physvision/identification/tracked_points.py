@@ -48,13 +48,13 @@ class TrackedPoints:
         engine = self.engine
         geometric = {name: leaf for name, leaf in (properties or {}).items() if name not in _DYNAMIC_PROPERTIES} or None
         points = [_resolve(engine, name) for name in self.names]
-        carriers = {carrier for carrier, _, _ in points}
-        poses = {"shape": engine.appearance(state, geometric).poses} if "shape" in carriers else {}
-        if "body" in carriers:
+        parent_kinds = {parent_kind for parent_kind, _, _ in points}
+        poses = {"shape": engine.appearance(state, geometric).poses} if "shape" in parent_kinds else {}
+        if "body" in parent_kinds:
             poses["body"] = engine.poses(state, geometric)
         positions = []
-        for carrier, row, offset in points:
-            pose = poses[carrier][:, row]
+        for parent_kind, row, offset in points:
+            pose = poses[parent_kind][:, row]
             positions.append(pose[:, :3, 3] + pose[:, :3, :3] @ pose.new_tensor(offset))
         return torch.stack(positions, 1)
 
@@ -79,12 +79,12 @@ class TrackedPoints:
             return _parse_plane(axes)
         positions = self.random_positions()
         offsets = (positions - positions[:1]).reshape(-1, 3).numpy()
-        _, sizes, directions = np.linalg.svd(offsets, full_matrices=True)
-        sizes = np.append(sizes, [0.0, 0.0])[:3]
-        if sizes[2] > 0.05 * sizes[0]:
+        _, spreads, directions = np.linalg.svd(offsets, full_matrices=True)
+        spreads = np.append(spreads, [0.0, 0.0])[:3]
+        if spreads[2] > 0.05 * spreads[0]:
             raise InputError("plane: the points do not move in one plane; give the visible plane, such as plane='xz'")
         gravity = self.gravity.numpy()
-        normal = directions[2] if sizes[1] > 0.05 * sizes[0] else _normal_to_line(directions[0], gravity)
+        normal = directions[2] if spreads[1] > 0.05 * spreads[0] else _normal_to_line(directions[0], gravity)
         up = -gravity + (gravity @ normal) * normal
         if np.linalg.norm(up) < 0.05 * max(float(np.linalg.norm(gravity)), 1e-9):  # seen from above
             up = np.array([0.0, 1.0, 0.0]) if abs(normal[2]) > 0.5 else np.array([0.0, 0.0, 1.0])
@@ -115,13 +115,13 @@ def moving_body_names(engine: MechanicalEngine) -> list[str]:
     visible = {shape.body for shape in engine.geometry if shape.body is not None}
     names = list(engine.body_names)
     positions = TrackedPoints(engine, names).random_positions()
-    moves = (positions - positions[:1]).norm(dim=2).amax(0) > 1e-6
-    shown = [name for row, name in enumerate(names) if moves[row] and (row in visible or not visible)]
-    return shown or [name for row, name in enumerate(names) if moves[row]]
+    is_moving = (positions - positions[:1]).norm(dim=2).amax(0) > 1e-6
+    visible_names = [name for row, name in enumerate(names) if is_moving[row] and (row in visible or not visible)]
+    return visible_names or [name for row, name in enumerate(names) if is_moving[row]]
 
 
 def _resolve(engine: MechanicalEngine, name: str) -> tuple[str, int, tuple[float, ...]]:
-    """Return the kind of object that carries a named point ("shape" or "body"), its row, and the point in its frame."""
+    """Return the kind of a named point's parent ("shape" or "body"), its row, and the point in its frame."""
     sites = engine.sites
     shapes = [shape.name for shape in engine.geometry]
     if name in sites:
@@ -129,15 +129,15 @@ def _resolve(engine: MechanicalEngine, name: str) -> tuple[str, int, tuple[float
     if name in engine.body_names:
         row = engine.body_names.index(name)
         # The thickest of several shapes is taken as the tracked one, since strings and rods are thin.
-        attached = [k for k, shape in enumerate(engine.geometry) if shape.body == row]
-        if attached:
-            return "shape", max(attached, key=lambda k: _thickness(engine, k)), (0.0, 0.0, 0.0)
+        attached_shapes = [k for k, shape in enumerate(engine.geometry) if shape.body == row]
+        if attached_shapes:
+            return "shape", max(attached_shapes, key=lambda k: _thickness(engine, k)), (0.0, 0.0, 0.0)
         center = dict(engine.properties.items()).get("center_of_mass")
         return "body", row, (0.0, 0.0, 0.0) if center is None else tuple(center[row].tolist())
     if name in shapes:
         return "shape", shapes.index(name), (0.0, 0.0, 0.0)
-    names = ", ".join([*engine.body_names, *filter(None, shapes), *sites])
-    raise InputError(f"follow: no body, shape or site is called {name!r}; expected one of {names}")
+    available_names = ", ".join([*engine.body_names, *filter(None, shapes), *sites])
+    raise InputError(f"follow: no body, shape or site is called {name!r}; expected one of {available_names}")
 
 
 def _thickness(engine: MechanicalEngine, row: int) -> float:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from physvision.perception.blobs import Blob
 from physvision.perception.settings import DEFAULT_SETTINGS, AssociationSettings
 
-_FORBIDDEN = 1e6  # cost of an association that is ruled out
+_INFEASIBLE_COST = 1e6  # cost of an association that is ruled out
 
 
 @dataclass
@@ -114,11 +114,11 @@ class TrackletBuilder:
         associated: set[int] = set()
         if active and blobs:
             costs = np.array([[self._cost(tracklet, time, blob) for blob in blobs] for tracklet in active])
-            while costs.min() < _FORBIDDEN:
+            while costs.min() < _INFEASIBLE_COST:
                 row, column = np.unravel_index(costs.argmin(), costs.shape)
                 active[row].add(frame, time, blobs[column])
                 associated.add(int(column))
-                costs[row], costs[:, column] = _FORBIDDEN, _FORBIDDEN
+                costs[row], costs[:, column] = _INFEASIBLE_COST, _INFEASIBLE_COST
         for number, blob in enumerate(blobs):
             if number not in associated:
                 active.append(Tracklet([frame], [time], [blob]))
@@ -133,17 +133,17 @@ class TrackletBuilder:
         elapsed = time - tracklet.times[-1]
         velocity = tracklet.velocity
         previous = tracklet.blobs[-1]
-        difference = min(dissimilarity(previous, blob), dissimilarity(tracklet, blob))
-        if difference > self._settings.max_dissimilarity:
-            return _FORBIDDEN
+        appearance_difference = min(dissimilarity(previous, blob), dissimilarity(tracklet, blob))
+        if appearance_difference > self._settings.max_dissimilarity:
+            return _INFEASIBLE_COST
         distance = float(np.linalg.norm(blob.position - previous.position))
         if velocity is None:
-            return distance / self._max_step + difference if distance < self._max_step else _FORBIDDEN
+            return distance / self._max_step + appearance_difference if distance < self._max_step else _INFEASIBLE_COST
         error = float(np.linalg.norm(blob.position - previous.position - velocity * elapsed))
         # The object may bounce, but it does not become much faster.
         gate = previous.size + 1.5 * float(np.linalg.norm(velocity)) * elapsed + 4
         error = min(error, distance + 0.3 * gate)
-        return error / gate + 0.8 * difference if error < gate else _FORBIDDEN
+        return error / gate + 0.8 * appearance_difference if error < gate else _INFEASIBLE_COST
 
 
 def dissimilarity(first: Blob | Tracklet, second: Blob | Tracklet) -> float:
@@ -196,5 +196,5 @@ def _merge_cost(early: Tracklet, late: Tracklet, max_gap: float) -> float:
     distance = min(
         np.linalg.norm(end + velocity * gap / 2 - start + next_velocity * gap / 2), np.linalg.norm(start - end)
     )
-    difference = min(dissimilarity(early, late), dissimilarity(early.blobs[-1], late.blobs[0]))
-    return float(distance / gate) + 0.7 * difference
+    appearance_difference = min(dissimilarity(early, late), dissimilarity(early.blobs[-1], late.blobs[0]))
+    return float(distance / gate) + 0.7 * appearance_difference

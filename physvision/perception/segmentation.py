@@ -81,21 +81,21 @@ class ColorFilters:
         squared = difference.square().sum(-3)
         coverages, costs = [], []
         for color in colors:
-            axis = color[:, None, None] - background
-            length = axis.square().sum(-3)
-            projection = (difference * axis).sum(-3)
-            coverage = (projection / length).clamp(0, 1)
+            color_offset = color[:, None, None] - background
+            squared_length = color_offset.square().sum(-3)
+            projection = (difference * color_offset).sum(-3)
+            coverage = (projection / squared_length).clamp(0, 1)
             # |p − b − a (c − b)|² is expanded, to avoid a three-channel image for each color.
-            residual = (squared - coverage * (2 * projection - coverage * length)).clamp_min(0).sqrt()
+            residual = (squared - coverage * (2 * projection - coverage * squared_length)).clamp_min(0).sqrt()
             coverages.append(coverage)
             # Of colors with equal residuals, such as gray and white on black, the one with the larger coverage wins.
             costs.append(residual + self.contrast * (1 - coverage))
-        min_cost, nearest = costs[0], torch.zeros_like(costs[0], dtype=torch.int8)
+        min_cost, label = costs[0], torch.zeros_like(costs[0], dtype=torch.int8)
         for index, cost in enumerate(costs[1:], 1):
-            nearest = torch.where(cost < min_cost, index, nearest)
+            label = torch.where(cost < min_cost, index, label)
             min_cost = torch.minimum(cost, min_cost)
-        nearest = torch.where(squared > self.contrast**2, nearest, -1)
-        return torch.stack([coverage * (nearest == index) for index, coverage in enumerate(coverages)], -3)
+        label = torch.where(squared > self.contrast**2, label, -1)
+        return torch.stack([coverage * (label == index) for index, coverage in enumerate(coverages)], -3)
 
 
 def find_colors(frames: Float[Tensor, "times 3 height width"], objects: int) -> ColorFilters:
@@ -135,8 +135,8 @@ def _estimate_background(frames: Tensor) -> Tensor:
     """
     median = frames.median(dim=0).values
     color = median.flatten(1).median(dim=1).values[:, None, None]
-    is_plain = (median - color).norm(dim=0) < _SETTINGS.min_contrast
-    return color if float(is_plain.float().mean()) > _SETTINGS.min_plain_fraction else median
+    is_uniform = (median - color).norm(dim=0) < _SETTINGS.min_contrast
+    return color if float(is_uniform.float().mean()) > _SETTINGS.min_plain_fraction else median
 
 
 def _cluster_colors(lab: np.ndarray, objects: int) -> tuple[np.ndarray, np.ndarray]:
@@ -215,8 +215,8 @@ def track_masks(masks: Float[Tensor, "times colors height width"], counts: tuple
     tracks = [_track_color(masks[:, color].cpu().numpy(), count) for color, count in enumerate(counts)]
     object_masks, positions, areas = (np.concatenate(arrays, axis=1) for arrays in zip(*tracks, strict=True))
     visible = areas > 0
-    typical = [np.median(area[mask]) if mask.any() else 1.0 for area, mask in zip(areas.T, visible.T, strict=True)]
-    confidence = np.clip(areas / np.maximum(typical, 1e-9), 0, 1)
+    median_areas = [np.median(area[mask]) if mask.any() else 1.0 for area, mask in zip(areas.T, visible.T, strict=True)]
+    confidence = np.clip(areas / np.maximum(median_areas, 1e-9), 0, 1)
     like = masks.new_zeros(())
     return MaskTracks(*(torch.from_numpy(array).to(like) for array in (object_masks, positions, confidence)))
 

@@ -87,20 +87,20 @@ class SyntheticFlow:
         angle = 2 * math.pi * uniform(1)
         direction = torch.cat([angle.cos(), angle.sin()], 1)
         is_textured = uniform() < self.textured_fraction
-        stretch = 1 + 0.6 * uniform() * (uniform() < 0.4)
+        elongation = 1 + 0.6 * uniform() * (uniform() < 0.4)
         exponent = torch.where(uniform() < 0.6, 2.0, 8.0)
         # No invisible motion is drawn, such as that of a plain background or the rotation of a plain disc. Small speeds
         # and small shapes are frequent in the data sets and hard to estimate, so they are drawn more often.
         if is_background:
-            moves = is_textured & (uniform() < 0.5)
-            shift = self.max_background_speed * uniform(1) ** 2 * direction * moves[:, None]
-            rotation = 0.1 * self.max_rotation * (2 * uniform() - 1) * moves
+            is_moving = is_textured & (uniform() < 0.5)
+            shift = self.max_background_speed * uniform(1) ** 2 * direction * is_moving[:, None]
+            rotation = 0.1 * self.max_rotation * (2 * uniform() - 1) * is_moving
         else:
-            rotates = (uniform() < 0.5) & (is_textured | (stretch > 1) | (exponent > 2))
+            is_rotating = (uniform() < 0.5) & (is_textured | (elongation > 1) | (exponent > 2))
             shift = self.max_speed * uniform(1) ** 1.5 * direction
-            rotation = self.max_rotation * (2 * uniform() - 1) * rotates
-        smallest, largest = self.radius_range
-        radius = smallest * (largest / smallest) ** uniform()
+            rotation = self.max_rotation * (2 * uniform() - 1) * is_rotating
+        min_radius, max_radius = self.radius_range
+        radius = min_radius * (max_radius / min_radius) ** uniform()
         contrast = 0.5 * (0.2 + 0.8 * uniform()) * is_textured
         color = uniform(3, 1, 1)
         if is_background:
@@ -112,7 +112,7 @@ class SyntheticFlow:
             heading=2 * math.pi * uniform(),
             shift=shift,
             rotation=rotation,
-            radii=torch.stack([radius * stretch, radius / stretch], 1),
+            radii=torch.stack([radius * elongation, radius / elongation], 1),
             exponent=exponent,
             image=image.clamp(0, 1),
         )
@@ -154,11 +154,11 @@ class _Layer:
         """Return the fraction of each pixel that the shape covers, by a first-order distance from its edge."""
         exponent = self.exponent[:, None, None, None]
         scaled = (local.abs() / self.radii[:, None, None]).clamp_min(1e-4)
-        level = scaled.pow(exponent).sum(-1)
-        radial = level.pow(1 / exponent[..., 0])
+        superellipse = scaled.pow(exponent).sum(-1)
+        scaled_distance = superellipse.pow(1 / exponent[..., 0])
         gradient = (scaled.pow(exponent - 1) / self.radii[:, None, None]).norm(dim=-1)
-        gradient = gradient * radial.pow(1 - exponent[..., 0])
-        return (0.5 - (radial - 1) / gradient).clamp(0, 1)
+        gradient = gradient * scaled_distance.pow(1 - exponent[..., 0])
+        return (0.5 - (scaled_distance - 1) / gradient).clamp(0, 1)
 
     def color(self, local: Tensor) -> Tensor:
         """Return the color at points of the layer, interpolated bilinearly in its image, reflected at the border."""
@@ -175,15 +175,15 @@ def _rotate(points: Tensor, angle: Tensor) -> Tensor:
 
 def _draw_textures(batch: int, generator: torch.Generator, size: int = 96) -> Tensor:
     """Draw smooth colored noise of several scales, values of about −1 to 1."""
-    total = torch.zeros(batch, 3, size, size)
+    texture = torch.zeros(batch, 3, size, size)
     for cells in (4, 12, 32):
         weight = torch.rand(batch, 1, 1, 1, generator=generator)
         saturation = torch.rand(batch, 1, 1, 1, generator=generator)
         noise = torch.randn(batch, 3, cells, cells, generator=generator)
         noise = saturation * noise + (1 - saturation) * noise.mean(1, keepdim=True)
         matrix = _bicubic_matrix(cells, size)
-        total += weight * (matrix @ noise @ matrix.T)
-    return total.clamp(-2, 2)
+        texture += weight * (matrix @ noise @ matrix.T)
+    return texture.clamp(-2, 2)
 
 
 @cache

@@ -101,22 +101,24 @@ def read_tracks(path: StrPath, unit: str = "px") -> list[Track]:
     names, values = read_table(path)
     if len(values) < 3:
         raise InputError(f"{path}: expected a header and at least three rows of numbers, got {len(values)}")
-    kinds = [re.split(r"[_ (\[]", name.strip().lower(), maxsplit=1)[0] for name in names]
-    if kinds.count("t") + kinds.count("time") != 1 or "x" not in kinds or kinds.count("x") != kinds.count("y"):
+    columns: dict[str, list[int]] = {kind: [] for kind in ("t", "time", "x", "y", "angle")}
+    for column, name in enumerate(names):
+        kind = re.split(r"[_ (\[]", name.strip().lower(), maxsplit=1)[0]
+        columns.setdefault(kind, []).append(column)
+    time_columns = columns["t"] + columns["time"]
+    if len(time_columns) != 1 or not columns["x"] or len(columns["x"]) != len(columns["y"]):
         raise InputError(
             f"{path}: expected columns t, x, y and optionally angle of each object, got {', '.join(names)}"
         )
-    times = values[:, kinds.index("t") if "t" in kinds else kinds.index("time")]
-    scale = METERS_PER_UNIT[unit]
-    columns = {kind: [column for column, name in enumerate(kinds) if name == kind] for kind in ("x", "y", "angle")}
+    times, meters = values[:, time_columns[0]], METERS_PER_UNIT[unit]
     tracks = []
     for number, (x, y) in enumerate(zip(columns["x"], columns["y"], strict=True)):
         suffix = names[x].strip()[1:]
         angles = [column for column in columns["angle"] if names[column].strip()[5:] == suffix]
-        positions = values[:, [x, y]] if scale is None else values[:, [x, y]] * [scale, -scale]
-        angle = values[:, angles[0]] * (1 if scale is None else -1) if angles else None
+        positions = values[:, [x, y]] if meters is None else values[:, [x, y]] * [meters, -meters]
+        angle = values[:, angles[0]] * (1 if meters is None else -1) if angles else None
         name = suffix.strip("_ ") or f"object {number + 1}"
-        tracks.append(_table_track(times, positions, angle, name, "px" if scale is None else "m"))
+        tracks.append(_table_track(times, positions, angle, name, "px" if meters is None else "m"))
     return tracks
 
 
@@ -149,11 +151,11 @@ def repair_timestamps(
     tracks: Sequence[Track], settings: TimestampSettings = DEFAULT_SETTINGS.timestamps
 ) -> list[Track]:
     """Correct the times of all tracks by the dropped and repeated frames that the most informative track shows."""
-    gaps_per_track = [_count_gaps(track, settings) for track in tracks]
-    if not gaps_per_track:
+    gap_counts = [_count_gaps(track, settings) for track in tracks]
+    if not gap_counts:
         return []
-    index = max(range(len(tracks)), key=lambda number: float(np.abs(gaps_per_track[number]).sum()))
-    gaps, observed = gaps_per_track[index], np.flatnonzero(tracks[index].observed)
+    reference = max(range(len(tracks)), key=lambda number: float(np.abs(gap_counts[number]).sum()))
+    gaps, observed = gap_counts[reference], np.flatnonzero(tracks[reference].observed)
     count = round(float(np.abs(gaps).sum()))
     if count == 0 or count > settings.max_jump_fraction * len(observed):
         return list(tracks)
@@ -172,19 +174,19 @@ def repair_timestamps(
 
 def _count_gaps(track: Track, settings: TimestampSettings) -> Float[np.ndarray, " steps"]:
     """Count the dropped frames after each observed one; negative where a frame is repeated."""
-    side, observed = settings.side_steps, np.flatnonzero(track.observed)
+    num_side_steps, observed = settings.side_steps, np.flatnonzero(track.observed)
     gaps = np.zeros(max(len(observed) - 1, 0))
-    if len(observed) < 2 * side + 2:
+    if len(observed) < 2 * num_side_steps + 2:
         return gaps
     durations = np.diff(track.times[observed]) / float(np.median(np.diff(track.times)))
     steps = np.diff(track.positions[observed], axis=0)
     noise = max(float(np.median(track.sigma[observed])), _position_noise(track.positions[observed]))
-    for index in range(side, len(steps) - side):
-        window = slice(index - side, index + side + 1)
-        if durations[window].max() > 2.5 or np.delete(durations[window], side).max() > 1.5:
+    for index in range(num_side_steps, len(steps) - num_side_steps):
+        window = slice(index - num_side_steps, index + num_side_steps + 1)
+        if durations[window].max() > 2.5 or np.delete(durations[window], num_side_steps).max() > 1.5:
             continue
-        before = _extrapolate(steps[index - side : index])
-        after = _extrapolate(steps[index + side : index : -1])
+        before = _extrapolate(steps[index - num_side_steps : index])
+        after = _extrapolate(steps[index + num_side_steps : index : -1])
         expected, disagreement = (before + after) / 2, float(np.linalg.norm(before - after))
         length = float(np.linalg.norm(expected))
         if length < settings.min_step * noise or disagreement > settings.max_difference * length:
@@ -197,8 +199,8 @@ def _count_gaps(track: Track, settings: TimestampSettings) -> Float[np.ndarray, 
         if deviation > settings.max_difference * length or not is_jump or advance <= 0:
             continue
         tolerance = settings.integer_tolerance * math.hypot(advance_sigma, disagreement / 2 / length)
-        whole = max(1, round(advance))
-        gaps[index] = (whole if abs(advance - whole) < tolerance else advance) - round(float(durations[index]))
+        count = max(1, round(advance))
+        gaps[index] = (count if abs(advance - count) < tolerance else advance) - round(float(durations[index]))
     return gaps
 
 

@@ -105,25 +105,25 @@ def select_tracklets(
 
 
 def filter_tracklets(
-    tracklets: list[Tracklet], pointer: Box | str | tuple[float, float, float], name: str
+    tracklets: list[Tracklet], selector: Box | str | tuple[float, float, float], name: str
 ) -> list[Tracklet]:
     """Retain the tracklets that pass through a box (x, y, width, height), px, or that have a color."""
-    if not isinstance(pointer, str) and len(pointer) == 4:
-        low = np.array(pointer[:2])
-        high = low + pointer[2:]
+    if not isinstance(selector, str) and len(selector) == 4:
+        low = np.array(selector[:2])
+        high = low + selector[2:]
         inside = [
             tracklet
             for tracklet in tracklets
             if ((tracklet.positions >= low) & (tracklet.positions <= high)).all(1).any()
         ]
         if not inside:
-            box = ", ".join(f"{float(value):g}" for value in pointer)
+            box = ", ".join(f"{float(value):g}" for value in selector)
             raise InputError(
                 f"object: no moving object passes through the box {box} (x, y, width, height) in {name}. "
                 f"{_summarize(tracklets)}"
             )
         return inside
-    color = parse_color(pointer)
+    color = parse_color(selector)
     distances = [float(np.linalg.norm(_chroma(tracklet.color) - _chroma(color))) for tracklet in tracklets]
     matches = [
         tracklet
@@ -131,7 +131,7 @@ def filter_tracklets(
         if distance < min(0.7, min(distances) + 0.2)
     ]
     if not matches:
-        raise InputError(f"object: no moving object in {name} has the color {pointer}. {_summarize(tracklets)}")
+        raise InputError(f"object: no moving object in {name} has the color {selector}. {_summarize(tracklets)}")
     return matches
 
 

@@ -27,7 +27,6 @@ class Segment:
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         valid: Mask of the states whose rollout succeeded.
         rollout: Trajectory from each state over `horizon` steps.
-        rendered: Rendered frames of the states.
         has_prediction: Mask of the frames with a prediction.
         predicted: Predicted states; NaN where there is none.
         predicted_frames: Predicted frames; NaN where there is none.
@@ -42,7 +41,6 @@ class Segment:
     reprojection_score: Float[Tensor, " frames"]
     valid: Bool[Tensor, " frames"]
     rollout: Trajectory
-    rendered: Float[Tensor, "frames channels height width"]
     has_prediction: Bool[Tensor, " frames"]
     predicted: State
     predicted_frames: Float[Tensor, "frames channels height width"]

@@ -171,7 +171,6 @@ class Predictor:
             reprojection_score=score.cpu(),
             valid=valid.cpu(),
             rollout=Trajectory(q, v),
-            rendered=decoded[:, 0].cpu(),
             has_prediction=has_prediction,
             predicted=State(predicted.q.cpu(), predicted.v.cpu()),
             predicted_frames=predicted_frames,

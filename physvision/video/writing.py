@@ -40,31 +40,21 @@ class Encoding:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-_H264 = Encoding("libx264", "yuv420p", {"crf": "18"})
-_H264_LOSSLESS = Encoding("libx264rgb", "rgb24", {"qp": "0"})
 _FFV1 = Encoding("ffv1", "bgr0")
 _APNG = Encoding("apng", "rgb24", {"pred": "mixed"})
 # Encodings by suffix: widely supported ones, and ones that preserve every pixel.
 LOSSY = {
-    ".mp4": _H264,
-    ".m4v": _H264,
-    ".mov": _H264,
-    ".mkv": _H264,
+    **dict.fromkeys((".mp4", ".m4v", ".mov", ".mkv"), Encoding("libx264", "yuv420p", {"crf": "18"})),
     ".avi": Encoding("mjpeg", "yuvj420p", {"qmin": "2", "qmax": "2"}),
     ".webm": Encoding("libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1"}),
     ".gif": Encoding("gif", "rgb8"),
-    ".apng": _APNG,
-    ".png": _APNG,
+    **dict.fromkeys((".apng", ".png"), _APNG),
 }
 LOSSLESS = {
-    ".mp4": _H264_LOSSLESS,
-    ".m4v": _H264_LOSSLESS,
-    ".mov": _H264_LOSSLESS,
-    ".mkv": _FFV1,
-    ".avi": _FFV1,
+    **dict.fromkeys((".mp4", ".m4v", ".mov"), Encoding("libx264rgb", "rgb24", {"qp": "0"})),
+    **dict.fromkeys((".mkv", ".avi"), _FFV1),
     ".webm": Encoding("libvpx-vp9", "gbrp", {"lossless": "1", "row-mt": "1"}),
-    ".apng": _APNG,
-    ".png": _APNG,
+    **dict.fromkeys((".apng", ".png"), _APNG),
 }
 _FORMATS = {".png": "apng", ".m4v": "mp4"}
 _TICKS_PER_SECOND = 90_000  # clock of frames with times of their own

@@ -80,23 +80,24 @@ def _pendulum_starts(times: Samples, positions: Positions, period: float) -> dic
     """Return starts from the circle fitted to the track and from circles of other radii, each with its frequency."""
     center, radius = fit_circle(positions)
     mean = positions.mean(0)
-    lowest = positions[np.argsort(positions[:, 1])[-max(3, len(positions) // 20) :]].mean(0)
+    lowest_position = positions[np.argsort(positions[:, 1])[-max(3, len(positions) // 20) :]].mean(0)
     extent = float(np.linalg.norm(np.ptp(positions, axis=0)))
     circles = [(center, radius)] if 0.3 * extent < radius < 20 * extent else []
     for ratio in (0.6, 1.0, 2.0, 5.0):
-        arc = ratio * extent
-        circles.append((np.array([mean[0] if arc > extent else lowest[0], lowest[1] - arc]), arc))
-    rows = []
-    for pivot, arc in circles:
+        trial_radius = ratio * extent
+        x = mean[0] if trial_radius > extent else lowest_position[0]
+        circles.append((np.array([x, lowest_position[1] - trial_radius]), trial_radius))
+    starts = []
+    for pivot, circle_radius in circles:
         angle = np.unwrap(np.arctan2(*(positions - pivot).T))
         amplitude = min(float(np.ptp(angle)) / 2, 3.0)
         # The period of a pendulum grows with its amplitude; the series has an error of 1 % at an amplitude of 120°.
         period_ratio = 1 + amplitude**2 / 16 + 11 * amplitude**4 / 3072
         count = min(len(times), 5)
-        spin, start = np.polyfit(times[:count] - times[0], angle[:count], 1)
-        rows.append(((2 * math.pi * period_ratio / period) ** 2, arc, pivot, start, spin))
+        angular_velocity, start = np.polyfit(times[:count] - times[0], angle[:count], 1)
+        starts.append(((2 * math.pi * period_ratio / period) ** 2, circle_radius, pivot, start, angular_velocity))
     names = ("restoring", "arm_length", "pivot", "angle", "angular_velocity")
-    columns = zip(names, zip(*rows, strict=True), strict=True)
+    columns = zip(names, zip(*starts, strict=True), strict=True)
     return {name: torch.tensor(np.array(values), dtype=torch.float64) for name, values in columns}
 
 
@@ -112,12 +113,12 @@ def _pendulum_scale(values: Values, known_values: KnownTensors) -> torch.Tensor 
 def _pendulum_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return the small-amplitude period, the damping, and the length from gravity or gravity from the length."""
     restoring = values["restoring"]
-    missing = "only length over gravity is observable: needs gravity, length or scale"
+    reason = "only length over gravity is observable: needs gravity, length or scale"
     parameters: ParameterValues = {
         "period": 2 * math.pi / restoring.sqrt(),
         "damping": values["damping"],
         "mass": "the motion of a pendulum does not depend on its mass",
-        "length": missing,
+        "length": reason,
     }
     length: torch.Tensor | None = None
     if "length" in known_values:
@@ -129,7 +130,7 @@ def _pendulum_parameters(values: Values, known_values: KnownTensors) -> Paramete
     if length is not None:
         parameters["length"] = length
     if "gravity" not in known_values:
-        parameters["gravity"] = missing if length is None else length * restoring
+        parameters["gravity"] = reason if length is None else length * restoring
     parameters["drag"] = "needs gravity, length or scale" if length is None else values["drag"] / length
     return parameters
 
@@ -179,8 +180,8 @@ def _observe_circle(sampled: SampledState) -> torch.Tensor:
 def _circular_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return the period, and radius and speed by the scale or the radius."""
     rate = values["angular_velocity"].abs()
-    missing = "lengths are observed in pixels: needs scale or radius"
-    parameters: ParameterValues = {"period": 2 * math.pi / rate, "radius": missing, "speed": missing}
+    reason = "lengths are observed in pixels: needs scale or radius"
+    parameters: ParameterValues = {"period": 2 * math.pi / rate, "radius": reason, "speed": reason}
     if "scale" in known_values:
         radius = values["radius"] / known_values["scale"]
     elif "radius" in known_values:

@@ -31,27 +31,27 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     impact = find_impact(times, positions, settings)
     if impact is None:
         raise UnsuitableError("no velocity changes as in an impact")
-    change = impact.after - impact.before
-    changes = np.linalg.norm(change[:2]), np.linalg.norm(change[2:])
-    if min(changes) * 0.2 < 3 * evidence.noise(indices):
+    velocity_change = impact.after - impact.before
+    speed_changes = np.linalg.norm(velocity_change[:2]), np.linalg.norm(velocity_change[2:])
+    if min(speed_changes) * 0.2 < 3 * evidence.noise(indices):
         raise UnsuitableError("one of the two objects does not change its motion")
     duration = min(settings.max_duration, settings.max_samples * dt)
     window = np.flatnonzero((times > impact.time - duration) & (times < impact.time + duration))
     first, end = int(window[0]), int(window[-1]) + 1
-    elapsed = float(impact.time - times[first])
-    unknowns = _unknowns(impact, float(changes[0] / changes[1]), elapsed, settings)
+    impact_time = float(impact.time - times[first])
+    unknowns = _unknowns(impact, float(speed_changes[0] / speed_changes[1]), impact_time, settings)
     restitution = unknowns[1].start
     distance = float(np.linalg.norm(impact.positions[2:] - impact.positions[:2]))
     engine = _engine(distance, dt / settings.substeps)
-    friction = _TableFriction(engine.dt, math.ceil((times[end - 1] - times[first]) / engine.dt), elapsed, settings)
-    swapped = bool(np.linalg.norm(impact.before[:2]) < np.linalg.norm(impact.before[2:]))
+    friction = _TableFriction(engine.dt, math.ceil((times[end - 1] - times[first]) / engine.dt), impact_time, settings)
+    first_is_slower = bool(np.linalg.norm(impact.before[:2]) < np.linalg.norm(impact.before[2:]))
 
     def setup(values: Values) -> Setup:
         return _setup(values, friction)
 
     def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
         ratio = values["mass_ratio"]
-        return {"mass_ratio": 1 / ratio if swapped else ratio, "restitution": values["restitution"]}
+        return {"mass_ratio": 1 / ratio if first_is_slower else ratio, "restitution": values["restitution"]}
 
     return [
         MotionModel(
@@ -67,18 +67,18 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     ]  # fmt: skip
 
 
-def _unknowns(impact: Impact, ratio: float, elapsed: float, settings: CollisionSettings) -> list[Unknown]:
+def _unknowns(impact: Impact, mass_ratio: float, impact_time: float, settings: CollisionSettings) -> list[Unknown]:
     before, after = impact.before, impact.after
-    gap = impact.positions[2:] - impact.positions[:2]
-    distance = float(np.linalg.norm(gap))
-    normal = gap / np.linalg.norm(gap)
+    center_offset = impact.positions[2:] - impact.positions[:2]
+    distance = float(np.linalg.norm(center_offset))
+    normal = center_offset / np.linalg.norm(center_offset)
     approach_speed = float((before[:2] - before[2:]) @ normal)
     separation_speed = float((after[2:] - after[:2]) @ normal)
     restitution = min(max(separation_speed / max(approach_speed, 1e-9), 0.05), 0.97)
     speed = float(max(np.linalg.norm(before[:2]), np.linalg.norm(before[2:])))
-    start = impact.positions - before * elapsed
+    start = impact.positions - before * impact_time
     return [
-        Unknown("mass_ratio", ratio, low=0.0),
+        Unknown("mass_ratio", mass_ratio, low=0.0),
         Unknown("restitution", restitution, low=0.0, high=1.0),
         Unknown("contact_distance", distance, low=0.0, unit="px"),
         Unknown("positions", start.tolist(), scale=3.0, unit="px"),
@@ -126,8 +126,9 @@ class _TableFriction:
         start_times = self.dt * torch.arange(self.steps, dtype=before.dtype)
         # The step that contains the impact keeps the force from before the impact, and the next step compensates for
         # it, so that the velocities are correct at the impact and again at the end of the next step.
-        late = (start_times - impact_time[:, None]) / self.dt
-        before_weight = torch.where(late <= 0, 1.0, torch.where(late < 1, -late, 0.0))[..., None, None]
+        steps_after = (start_times - impact_time[:, None]) / self.dt
+        before_weight = torch.where(steps_after <= 0, 1.0, torch.where(steps_after < 1, -steps_after, 0.0))
+        before_weight = before_weight[..., None, None]
         direction_before = self._directions(before, deceleration, start_times.expand(len(impact_time), -1))
         direction_after = self._directions(after, deceleration, start_times - impact_time[:, None])
         mass = torch.stack([torch.ones_like(deceleration), values["mass_ratio"]], 1)
@@ -143,21 +144,21 @@ class _TableFriction:
         impulse (Coulomb's law), and the impulse at which the rims stick. For discs, whose inertia is m r²/2, the latter
         is a third of the impulse that would stop the sliding if they could not rotate.
         """
-        ratio, limit = values["mass_ratio"], self.settings.max_shift
-        time = torch.full_like(ratio, self.impact_time)
+        mass_ratio, max_shift = values["mass_ratio"], self.settings.max_shift
+        time = torch.full_like(mass_ratio, self.impact_time)
         for _ in range(self.settings.newton_iterations):
-            gap, velocities = _state_at(values, time)
-            approach_speed = self._approach(gap, velocities)[1]
-            step = (gap.norm(dim=1) - values["contact_distance"]) / approach_speed
-            time = (time + step).clamp(self.impact_time - limit, self.impact_time + limit)
-        gap, velocities = _state_at(values, time)
-        normal, approach_speed, tangential = self._approach(gap, velocities)
-        normal_impulse = (1 + values["restitution"]) * approach_speed / (1 + 1 / ratio)
+            center_offset, velocities = _state_at(values, time)
+            approach_speed = self._approach_velocity(center_offset, velocities)[1]
+            step = (center_offset.norm(dim=1) - values["contact_distance"]) / approach_speed
+            time = (time + step).clamp(self.impact_time - max_shift, self.impact_time + max_shift)
+        center_offset, velocities = _state_at(values, time)
+        normal, approach_speed, tangential = self._approach_velocity(center_offset, velocities)
+        normal_impulse = (1 + values["restitution"]) * approach_speed / (1 + 1 / mass_ratio)
         tangential_speed = (tangential.square().sum(1) + 1e-9).sqrt()
-        sticking_impulse = tangential_speed / (3 * (1 + 1 / ratio))
+        sticking_impulse = tangential_speed / (3 * (1 + 1 / mass_ratio))
         friction_impulse = torch.minimum(values["friction"] * normal_impulse, sticking_impulse)
         impulse = normal_impulse[:, None] * normal + (friction_impulse / tangential_speed)[:, None] * tangential
-        return time, velocities + torch.stack([-impulse, impulse / ratio[:, None]], 1)
+        return time, velocities + torch.stack([-impulse, impulse / mass_ratio[:, None]], 1)
 
     def _directions(self, velocity: Tensor, deceleration: Tensor, elapsed: Tensor) -> Tensor:
         """Return the unit direction of motion in each step, scaled down in the step in which it stops, then zero."""
@@ -166,9 +167,9 @@ class _TableFriction:
         fraction = ((duration[:, None] - elapsed[..., None]) / self.dt).clamp(0, 1)
         return fraction[..., None] * (velocity / speed[..., None])[:, None]
 
-    def _approach(self, gap: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _approach_velocity(self, center_offset: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the normal, the approach speed along it, and the tangential relative velocity of the first body."""
-        normal = gap / gap.norm(dim=1, keepdim=True)
+        normal = center_offset / center_offset.norm(dim=1, keepdim=True)
         relative = -velocities.diff(dim=1)[:, 0]
         speed = (relative * normal).sum(1)
         min_speed = self.settings.min_approach * relative.detach().norm(dim=1)
@@ -181,8 +182,8 @@ def _state_at(values: Values, time: Tensor) -> tuple[Tensor, Tensor]:
     speed = (velocities.square().sum(2) + 1e-9).sqrt()
     duration = torch.minimum(time[:, None], speed / values["deceleration"].clamp(min=1e-6)[:, None])[..., None]
     deceleration = values["deceleration"][:, None, None] * velocities / speed[..., None]
-    moved = positions + velocities * duration - deceleration * duration**2 / 2
-    return moved.diff(dim=1)[:, 0], velocities - deceleration * duration
+    shifted = positions + velocities * duration - deceleration * duration**2 / 2
+    return shifted.diff(dim=1)[:, 0], velocities - deceleration * duration
 
 
 def _engine(distance: float, dt: float) -> rigid2d.World:

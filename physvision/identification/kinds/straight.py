@@ -114,8 +114,8 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
     """Return the model of sliding with friction, either to a stop or with a constant acceleration."""
     settings = evidence.settings.line
     line = fit_line(evidence, settings.min_samples, settings.max_width)
-    returns = line.distances[-1] < line.distances.max() - 0.05 * np.ptp(line.distances)
-    if _decelerates(line) and not returns:
+    moves_back = line.distances[-1] < line.distances.max() - 0.05 * np.ptp(line.distances)
+    if _decelerates(line) and not moves_back:
         try:
             return [_stopping_model(evidence, line)]
         except ValueError as error:
@@ -137,11 +137,11 @@ def roll_models(evidence: Evidence) -> list[MotionModel]:
 
 def _decelerates(line: StraightTrack) -> bool:
     """Return whether the mean speed of the second half of the track is lower than that of the first."""
-    half = len(line.times) // 2
-    early, late = (
-        np.polyfit(line.times[part], line.distances[part], 1)[0] for part in (slice(half), slice(half, None))
+    middle = len(line.times) // 2
+    early_speed, late_speed = (
+        np.polyfit(line.times[part], line.distances[part], 1)[0] for part in (slice(middle), slice(middle, None))
     )
-    return bool(late < early)
+    return bool(late_speed < early_speed)
 
 
 def _line_unknowns(line: StraightTrack) -> list[Unknown]:
@@ -160,13 +160,13 @@ def _origin(line: StraightTrack, distance: float) -> torch.Tensor:
 def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> MotionModel:
     if math.atan2(abs(math.sin(line.heading)), abs(math.cos(line.heading))) > evidence.settings.line.max_slope:
         raise UnsuitableError("it moves straight down: it falls")
-    guess = fit_polynomial(line.times - line.times[0], line.distances[:, None], 2)[:, 0]
-    acceleration = float(2 * guess[2])
-    size, duration = float(np.ptp(line.distances)), float(np.ptp(line.times))
+    coefficients = fit_polynomial(line.times - line.times[0], line.distances[:, None], 2)[:, 0]
+    acceleration = float(2 * coefficients[2])
+    extent, duration = float(np.ptp(line.distances)), float(np.ptp(line.times))
     unknowns = [
-        Unknown("acceleration", acceleration, scale=max(abs(acceleration), 0.05 * size / duration**2), unit="px/s²"),
+        Unknown("acceleration", acceleration, scale=max(abs(acceleration), 0.05 * extent / duration**2), unit="px/s²"),
         *_line_unknowns(line),
-        Unknown("speed", float(guess[1]), scale=0.1 * size, unit="px/s"),
+        Unknown("speed", float(coefficients[1]), scale=0.1 * extent, unit="px/s"),
         evidence.view.tilt_unknown(),
     ]
 
@@ -176,8 +176,9 @@ def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> M
 
     return MotionModel(
         kind, Particle("line", dt=evidence.dt), unknowns, setup, lambda sampled: position_on_line(sampled, "origin"),
-        partial(_slope_parameters, kind), _UNITS, line.first, line.end, starts={"origin": _origin(line, guess[0])},
-        length_powers={"push": 1, "radius": 1}, state_length_power=1, alternatives=_ALTERNATIVES[kind],
+        partial(_slope_parameters, kind), _UNITS, line.first, line.end,
+        starts={"origin": _origin(line, coefficients[0])}, length_powers={"push": 1, "radius": 1}, state_length_power=1,
+        alternatives=_ALTERNATIVES[kind],
     )  # fmt: skip
 
 
@@ -200,18 +201,18 @@ def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> 
 
 def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
     """Return the model on level ground: a block in the planar engine `rigid2d` that friction brings to a stop."""
-    size = float(np.ptp(line.distances))
-    moving = line.distances < line.distances.max() - 0.02 * size
-    last = max(6, int(np.flatnonzero(moving)[-1]) + 1)
-    guess = fit_polynomial(line.times[:last] - line.times[0], line.distances[:last, None], 2)[:, 0]
-    deceleration = max(-2 * float(guess[2]), 1e-2 * size)
+    extent = float(np.ptp(line.distances))
+    moving = line.distances < line.distances.max() - 0.02 * extent
+    count = max(6, int(np.flatnonzero(moving)[-1]) + 1)
+    coefficients = fit_polynomial(line.times[:count] - line.times[0], line.distances[:count, None], 2)[:, 0]
+    deceleration = max(-2 * float(coefficients[2]), 1e-2 * extent)
     gravity = 4 * deceleration  # friction coefficient 1/4; only the ratio of deceleration to gravity matters
-    block = rigid2d.Rectangle((0.08 * size, 0.02 * size), (0, 0), velocity=(1.0, 0), restitution=0.0, name="block")
-    ground = rigid2d.Rectangle((40 * size, size), (0, 0.51 * size), static=True, restitution=0.0, name="ground")
+    block = rigid2d.Rectangle((0.08 * extent, 0.02 * extent), (0, 0), velocity=(1.0, 0), restitution=0.0, name="block")
+    ground = rigid2d.Rectangle((40 * extent, extent), (0, 0.51 * extent), static=True, restitution=0.0, name="ground")
     unknowns = [
         Unknown("deceleration", deceleration, low=0.0, unit="px/s²"),
         *_line_unknowns(line),
-        Unknown("speed", max(float(guess[1]), 0.1 * size), low=0.0, unit="px/s"),
+        Unknown("speed", max(float(coefficients[1]), 0.1 * extent), low=0.0, unit="px/s"),
     ]
 
     def setup(values: Values) -> Setup:
@@ -224,7 +225,7 @@ def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
     return MotionModel(
         "slide", rigid2d.World([block, ground], gravity=(0, gravity), dt=evidence.dt), unknowns, setup,
         lambda sampled: position_on_line(sampled, "origin"), _stopping_parameters, _UNITS, line.first, line.end,
-        starts={"origin": _origin(line, guess[0])}, state_length_power=1,
+        starts={"origin": _origin(line, coefficients[0])}, state_length_power=1,
     )  # fmt: skip
 
 
