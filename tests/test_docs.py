@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from physvision.identification.property_names import find_entry
+from physvision.identification.scene_names import find_entry
 from physvision.physics.articulated import load, scenes
 from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.fluid import FlowProperties

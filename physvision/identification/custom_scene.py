@@ -20,8 +20,13 @@ from physvision.identification.custom_starts import StartSearch
 from physvision.identification.initial_guesses import informative_duration
 from physvision.identification.kind_settings import CustomSceneSettings
 from physvision.identification.model import Evidence, KnownTensors, KnownValue, MotionModel, ParameterValues
-from physvision.identification.property_names import bounded_unknown, find_entry, replace_entry
-from physvision.identification.tracked_points import TrackedPoints, moving_body_names
+from physvision.identification.scene_names import (
+    TrackedPoints,
+    bounded_unknown,
+    find_entry,
+    moving_body_names,
+    replace_entry,
+)
 from physvision.identification.view import rotate
 from physvision.physics import articulated
 from physvision.physics.engine import MechanicalEngine

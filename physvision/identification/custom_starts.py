@@ -20,7 +20,7 @@ from physvision.estimation import Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification.initial_guesses import fit_polynomial
 from physvision.identification.model import Evidence
-from physvision.identification.tracked_points import TrackedPoints
+from physvision.identification.scene_names import TrackedPoints
 from physvision.identification.view import rotate
 
 

@@ -11,15 +11,14 @@ import numpy as np
 
 from physvision.core import Clip, InputError, StrPath
 from physvision.core.checks import check_count
-from physvision.perception.association import Tracklet, TrackletBuilder
 from physvision.perception.background import Alignment, Background, survey_background
-from physvision.perception.blobs import detect_blobs
 from physvision.perception.frame_source import Box, FrameSource
 from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
 from physvision.perception.track import Track, estimate_noise, repair_timestamps
 from physvision.perception.track_selection import filter_tracklets, select_tracklets
+from physvision.perception.tracklets import Tracklet, TrackletBuilder, detect_blobs
 
 Detections = list[Detection | None]
 

@@ -15,9 +15,8 @@ import cv2
 import numpy as np
 from jaxtyping import Float
 
-from physvision.perception.association import Tracklet
-from physvision.perception.blobs import thick_parts
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, RefinementSettings
+from physvision.perception.tracklets import Tracklet, thick_parts
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # Rec. 601
 

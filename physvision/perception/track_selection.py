@@ -6,9 +6,9 @@ import numpy as np
 from PIL import ImageColor
 
 from physvision.core import InputError
-from physvision.perception.association import Tracklet, dissimilarity
 from physvision.perception.frame_source import Box
 from physvision.perception.settings import DEFAULT_SETTINGS, SelectionSettings
+from physvision.perception.tracklets import Tracklet, dissimilarity
 
 _Scored = list[tuple[float, Tracklet]]
 

@@ -2,7 +2,7 @@
 
 from physvision.prediction.prediction import Prediction, Segment
 from physvision.prediction.predictor import Predictor, predict
-from physvision.prediction.report_data import ReportData
+from physvision.prediction.report_page import ReportData
 from physvision.prediction.saving import save
 from physvision.prediction.settings import PredictionSettings
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from physvision.core import InputError
 from physvision.models import shipped
 from physvision.prediction.predictor import Predictor
-from physvision.prediction.report_data import ReportData
+from physvision.prediction.report_page import ReportData
 from physvision.prediction.saving import save
 from physvision.report import object_colors
 from physvision.report.palette import css

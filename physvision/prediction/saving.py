@@ -13,20 +13,95 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from physvision.core import PhysvisionError, StrPath
+from physvision.core import PhysvisionError, State, StrPath
 from physvision.prediction.domain_check import MismatchError
-from physvision.prediction.mechanics import parameter_rows
+from physvision.prediction.mechanics import outlines, parameter_rows
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
-from physvision.prediction.report_data import ReportData
-from physvision.prediction.report_page import prediction_page
-from physvision.prediction.video_panels import PredictionPanels
-from physvision.report import OutputFolder, StateTables, Units, VideoFigure, pixels_per_meter
+from physvision.prediction.report_page import ReportData, prediction_page
+from physvision.report import (
+    Canvas,
+    Mark,
+    OutputFolder,
+    Panel,
+    StateTables,
+    Units,
+    VideoFigure,
+    difference_heatmap,
+    object_colors,
+    pixels_per_meter,
+)
 from physvision.video import Conversion, SceneStream
+
+MAX_DOTS = 10  # of a predicted path
+
+
+class PredictionPanels:
+    """Draws the observations and predictions of a predictor, segment by segment."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        scene, ahead = predictor.scene, f"predicted {predictor.horizon:.3g} s before"
+        self._predictor = predictor
+        self._canvas = Canvas(
+            scene.size,
+            ("video and observed state", ahead, "difference"),
+            scene.fps,
+            f"error of the frame {ahead}, % of full brightness",
+        )
+
+    def draw(self, segment: Segment) -> Iterator[np.ndarray]:
+        """Draw the frames of a segment; the engine is evaluated at once, images are drawn on iteration."""
+        return self._frames(segment, *self._marks(segment))
+
+    def _marks(self, segment: Segment) -> tuple[list[list[Mark]], list[list[Mark]]]:
+        """Compute the marks of each observed and each predicted frame."""
+        scene, steps = self._predictor.scene, self._predictor.steps
+        dots = np.unique(np.linspace(0, steps, min(MAX_DOTS, steps) + 1).round().astype(int))[1:].tolist()
+        parts = (
+            (segment.states.q, segment.rollout.q, segment.predicted.q),
+            (segment.states.v, segment.rollout.v, segment.predicted.v),
+        )
+        q, v = (
+            torch.cat([state[:, None], rollout[:, dots], predicted[:, None].nan_to_num()], 1).flatten(0, 1)
+            for state, rollout, predicted in parts
+        )
+        points = outlines(self._predictor.model, scene, State(q, v).to(self._predictor.device))
+        observed: list[list[Mark]] = [[] for _ in segment.frames]
+        predicted: list[list[Mark]] = [[] for _ in segment.frames]
+        for item, color, outline, confidence in zip(
+            scene.objects, object_colors(scene.objects), points, segment.confidence.T.tolist(), strict=False
+        ):
+            outline = outline.reshape(len(segment.frames), len(dots) + 2, *outline.shape[1:])
+            radius = item.radius or 2.0
+            for index, lines in enumerate(outline):
+                observed[index].append(
+                    Mark(color, lines[0], radius, dots=lines[1:-1, -1], confidence=confidence[index])
+                )
+                predicted[index].append(Mark(color, lines[-1], radius, dimmed=True))
+        return observed, predicted
+
+    def _frames(
+        self, segment: Segment, observed: list[list[Mark]], predicted: list[list[Mark]]
+    ) -> Iterator[np.ndarray]:
+        for index, timed_frame in enumerate(segment.frames):
+            panels: list[Panel | str] = [Panel(timed_frame.original, observed[index])]
+            error = float("nan")
+            if bool(segment.has_prediction[index]):
+                frame = segment.predicted_frames[index].movedim(0, -1).numpy()
+                difference = frame - timed_frame.frame.astype(np.float32) / 255
+                error = float(np.sqrt(np.square(difference).mean()))
+                levels = np.rint(frame * 255).astype(np.uint8)
+                heatmap = difference_heatmap(np.abs(difference).mean(-1))
+                panels += [Panel(levels, predicted[index]), Panel(heatmap)]
+            else:
+                panels.append("no prediction yet")
+            yield self._canvas.draw(panels, timed_frame.time, error)
+
 
 Result = TypeVar("Result")
 _SEGMENT_FIELDS = ("confidence", "reprojection_score", "valid", "psnr", "ssim")

@@ -15,8 +15,7 @@ from physvision.core import InputError
 from physvision.estimation import Unknown
 from physvision.identification import CustomScene, identify
 from physvision.identification.command import build_parser
-from physvision.identification.property_names import find_entry
-from physvision.identification.tracked_points import TrackedPoints, moving_body_names
+from physvision.identification.scene_names import TrackedPoints, find_entry, moving_body_names
 from physvision.perception import Track
 from physvision.physics import articulated, rigid2d
 

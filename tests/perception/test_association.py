@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from physvision.perception.association import TrackletBuilder
-from physvision.perception.blobs import Blob
+from physvision.perception.tracklets import Blob, TrackletBuilder
 
 BALL, WALL = np.array([220.0, 60.0, 20.0]), np.array([40.0, 40.0, 40.0])
 

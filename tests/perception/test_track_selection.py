@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from physvision.perception.association import Tracklet
-from physvision.perception.blobs import Blob
 from physvision.perception.track_selection import select_tracklets
+from physvision.perception.tracklets import Blob, Tracklet
 
 WALL = np.array([40.0, 40.0, 40.0])
 BALL = np.array([220.0, 60.0, 20.0])
