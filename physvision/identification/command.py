@@ -79,7 +79,7 @@ def run_command(arguments: Sequence[str]) -> int:
     known_values = _parse_known_values(options.known)
     if options.scale is not None:
         known_values["scale"] = _parse_scale(options.scale)
-    selection = {
+    clip_options = {
         "object": _parse_object(options.object),
         "crop": None if options.crop is None else _parse_numbers("crop", options.crop, 4),
         "start": options.start,
@@ -88,11 +88,11 @@ def run_command(arguments: Sequence[str]) -> int:
     }
     motion = _parse_motion(options)
     if options.batch is not None:
-        return _run_batch(options, motion, known_values, selection)
+        return _run_batch(options, motion, known_values, clip_options)
     if options.video is None:
         raise InputError("video: expected a video, or a folder of them with --batch")
     source = _open_source(options.video, options.unit, options.fps)
-    result = identify(source, motion, known_values, **selection)
+    result = identify(source, motion, known_values, **clip_options)
     folder = Path(options.out) if options.out else Path("out") / Path(options.video).stem
     paths = save_results(result, folder, source, options.film, options.start)
     _print_result(result)
@@ -129,7 +129,7 @@ def _open_source(path: str, unit: str, fps: float | None) -> Source:
 
 
 def _run_batch(
-    options: argparse.Namespace, motion: Motion, known_values: Mapping[str, KnownValue], selection: Mapping[str, Any]
+    options: argparse.Namespace, motion: Motion, known_values: Mapping[str, KnownValue], clip_options: Mapping[str, Any]
 ) -> int:
     """Identify every clip of a folder, and write one table of all parameters; return 1 if every clip failed, else 0."""
     folder = Path(options.batch)
@@ -143,7 +143,7 @@ def _run_batch(
     for path in clips:
         try:
             source = _open_source(str(path), options.unit, options.fps)
-            result = identify(source, motion, known_values, **selection)
+            result = identify(source, motion, known_values, **clip_options)
         except PhysvisionError as error:
             print(f"{path.name}: {error}", file=sys.stderr)
             rows.append([path.name, "rejected", "", "", "", "", str(error)])

@@ -38,20 +38,20 @@ def evaluate_holdout(fit: Fit) -> Holdout | None:
         return None
     positions = fit.without_holdout().positions(evidence.times)
     samples = torch.arange(len(positions))
-    late = (samples >= first + fit.holdout_start) & (samples < end)
-    positions[~late] = torch.nan
-    errors = (positions - evidence.observed)[late]
-    squares = errors[torch.isfinite(errors)].square()
-    if not len(squares):
+    is_held_out = (samples >= first + fit.holdout_start) & (samples < end)
+    positions[~is_held_out] = torch.nan
+    errors = (positions - evidence.observed)[is_held_out]
+    squared_errors = errors[torch.isfinite(errors)].square()
+    if not len(squared_errors):
         return None
-    error = math.sqrt(float(squares.mean()) * 2)
+    error = math.sqrt(float(squared_errors.mean()) * 2)
     return Holdout(error, error / evidence.extent, positions.numpy())
 
 
 def expected_holdout_error(fit: Fit) -> float:
-    """Return the error that the fit to the first two thirds expects on the last, pixels.
+    """Return the holdout error that the uncertainty of the fit to the first two thirds implies, pixels.
 
-    For a motion that is sensitive to its initial state that may exceed the extent; it is infinite where the search for
+    For a motion that is sensitive to its initial state it may exceed the extent; it is infinite where the search for
     the first two thirds has diverged.
     """
     training = fit.without_holdout()
@@ -62,8 +62,8 @@ def expected_holdout_error(fit: Fit) -> float:
     except DerivativeError:
         return math.inf
     jacobian = fit.problem.linearize(training.z[None])[1][0] / torch.as_tensor(fit.problem.weight)[..., None]
-    late = slice(fit.holdout_start, None)
-    rows = jacobian[late][torch.isfinite(fit.problem.observed[late])]
+    holdout = slice(fit.holdout_start, None)
+    rows = jacobian[holdout][torch.isfinite(fit.problem.observed[holdout])]
     variance = torch.einsum("ni,ij,nj->n", rows, covariance, rows).mean()
     return math.sqrt(2 * (float(variance) + fit.noise**2))
 
@@ -114,17 +114,17 @@ def _contradictions(fit: Fit) -> list[str]:
     """Return a warning of the first known value that disagrees with the motion and the other known values."""
     evidence, settings = fit.evidence, fit.evidence.settings.warnings
     for name, known_value in evidence.known_values.items():
-        rest = {key: value for key, value in evidence.known_values.items() if key != name}
-        # A single known value can only contradict what is measured without any: an angle.
-        if not rest and name != "angle":
+        remaining = {key: value for key, value in evidence.known_values.items() if key != name}
+        # Without another known value only an angle is identifiable, so that only an angle can be contradicted.
+        if not remaining and name != "angle":
             continue
-        estimate = estimate_parameters(replace(fit, evidence=replace(evidence, known_values=rest))).get(name)
+        estimate = estimate_parameters(replace(fit, evidence=replace(evidence, known_values=remaining))).get(name)
         if estimate is None or estimate.value is None or estimate.interval_68 is None:
             continue
         std = (estimate.interval_68[1] - estimate.interval_68[0]) / 2
         tolerance = settings.contradiction * math.hypot(std, known_value_std(name, evidence))
         if abs(known_value.value - estimate.value) > max(tolerance, settings.rounding * abs(known_value.value)):
-            sources = " and ".join(["the motion", *rest])
+            sources = " and ".join(["the motion", *remaining])
             return [
                 f"{name} is given as {known_value.value:.4g} {estimate.unit}, but {sources} imply "
                 f"{estimate.value:.4g} ± {std:.2g}: they contradict each other, and dependent results are unreliable."

@@ -136,7 +136,7 @@ def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
     """
     problem = build_problem(evidence, model)
     settings = evidence.settings.fit
-    count = settings.max_candidates
+    max_candidates = settings.max_candidates
     start = problem.unknowns.unconstrain(
         {unknown.name: model.starts.get(unknown.name, unknown.start) for unknown in problem.unknowns}
     )
@@ -144,15 +144,17 @@ def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
     horizons = [] if model.horizon is None else geometric_horizons(model.horizon, duration)
     training_end = settings.training_fraction * duration
     training_horizons = [horizon for horizon in horizons if horizon <= training_end]
-    candidates = horizon_continuation(problem.truncate(training_end), training_horizons, start, max_candidates=count)
     candidates = horizon_continuation(
-        problem, [training_end] if training_horizons else [], candidates, max_candidates=count
+        problem.truncate(training_end), training_horizons, start, max_candidates=max_candidates
+    )
+    candidates = horizon_continuation(
+        problem, [training_end] if training_horizons else [], candidates, max_candidates=max_candidates
     )
     # A coarse tolerance suffices: the minimum is refined below.
     optimum = fit_with_continuation(
-        problem, horizons[len(training_horizons) :], candidates, max_candidates=count, tolerance=1e-5
+        problem, horizons[len(training_horizons) :], candidates, max_candidates=max_candidates, tolerance=1e-5
     )
-    return _refined(evidence, model, problem, (optimum.best_z, optimum.best_linearization), candidates)
+    return _refine(evidence, model, problem, (optimum.best_z, optimum.best_linearization), candidates)
 
 
 def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
@@ -163,25 +165,25 @@ def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
     """
     problem = build_problem(evidence, model)
 
-    def transferred(z: Tensor) -> Tensor:
+    def transfer(z: Tensor) -> Tensor:
         values = fit.problem.unknowns.values(z)
         return problem.unknowns.unconstrain(
             {unknown.name: values.get(unknown.name, unknown.start) for unknown in problem.unknowns}
         )
 
-    optimum = gauss_newton(problem, transferred(fit.z[None]), robust=True, tolerance=1e-8)
+    optimum = gauss_newton(problem, transfer(fit.z[None]), robust=True, tolerance=1e-8)
     minimum = optimum.best_z, optimum.best_linearization
-    return _refined(evidence, model, problem, minimum, transferred(fit.without_holdout().z[None]))
+    return _refine(evidence, model, problem, minimum, transfer(fit.without_holdout().z[None]))
 
 
-def _refined(
+def _refine(
     evidence: Evidence,
     model: MotionModel,
     problem: MotionResidual,
     minimum: tuple[Tensor, Linearization],
     training_starts: Tensor,
 ) -> Fit:
-    """Refine a minimum with priors weighed against the noise that was found, and estimate its uncertainty.
+    """Refine a minimum with the noise that its residuals show instead of the assumed one, and estimate its uncertainty.
 
     Raises:
         UnsuitableError: The search has diverged to where the motion has no derivative.

@@ -31,16 +31,16 @@ def find_bounces(times: Samples, heights: Samples, noise: float, settings: Bounc
     max_speed = float(np.median(windows, axis=1).max())
     min_jump = max(3 * typical_change, settings.min_jump * max_speed, 6 * noise / float(np.median(np.diff(times))))
     bounces: list[int] = []
-    hardest = 0.0
+    max_jump = 0.0
     for index in range(1, len(speed) - 1):
         # The step in which the impact lies may show any speed between: the steps around it show the jump.
         jump = float(speed[index - 1] - speed[index + 1])
         if speed[index - 1] > 0 > speed[index + 1] and jump > min_jump:
             if not bounces or index - bounces[-1] > 2:
                 bounces.append(index + int(np.argmax(heights[index : index + 2])))
-            hardest = max(hardest, jump)
+            max_jump = max(max_jump, jump)
     # A swing turns as well, but softly.
-    return bounces if hardest > settings.min_hardest_jump * max_speed else []
+    return bounces if max_jump > settings.min_hardest_jump * max_speed else []
 
 
 class BounceGuess(NamedTuple):
@@ -78,18 +78,20 @@ def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> B
     floors = [float(positions[max(bounce - 1, 0) : bounce + 2, 1].max()) for bounce in bounces]
     ratios = [after / before for before, after in pairwise(np.diff(bounces).tolist())]
     if len(bounces) > 1:
-        ratios.insert(0, _height_ratio(positions[: bounces[0], 1], positions[bounces[0] : bounces[1], 1], floors[0]))
+        ratios.insert(
+            0, _restitution_by_heights(positions[: bounces[0], 1], positions[bounces[0] : bounces[1], 1], floors[0])
+        )
     else:
-        ratios = [_height_ratio(positions[: bounces[0], 1], positions[bounces[0] :, 1], floors[0])]
+        ratios = [_restitution_by_heights(positions[: bounces[0], 1], positions[bounces[0] :, 1], floors[0])]
     count = max(4, min(bounces[0] - 1, 12))
     elapsed = times[:count] - times[0]
-    linear = positions[:count].copy()
-    linear[:, 1] -= gravity / 2 * elapsed**2
-    line = fit_polynomial(elapsed, linear, 1)
+    without_gravity = positions[:count].copy()
+    without_gravity[:, 1] -= gravity / 2 * elapsed**2
+    line = fit_polynomial(elapsed, without_gravity, 1)
     return BounceGuess(gravity, float(np.median(floors)), float(np.median(ratios)), line[0], line[1])
 
 
-def _height_ratio(before: np.ndarray, after: np.ndarray, floor: float) -> float:
+def _restitution_by_heights(before: np.ndarray, after: np.ndarray, floor: float) -> float:
     """Return the restitution by the heights before and after an impact."""
     return math.sqrt(max(floor - after.min(), 1e-9) / max(floor - before.min(), 1e-9))
 
@@ -113,10 +115,10 @@ class Impact(NamedTuple):
 def find_impact(
     times: Samples, positions: Float[np.ndarray, "samples numbers"], settings: CollisionSettings
 ) -> Impact | None:
-    """Find the sample at which a change of velocity explains most; None if nothing changes.
+    """Find the impact: the sample at which a change of velocity improves the fit most; None if none improves it.
 
-    At each sample, two lines that meet there are compared with one line. Only a short time around it counts, since
-    friction bends the lines.
+    At each sample, the fit of two lines that meet there is compared with that of one line. Only a short time around it
+    counts, since friction bends the lines.
     """
     duration = min(settings.fit_duration, settings.fit_samples * float(np.median(np.diff(times))))
     min_cost, impact = np.inf, None
@@ -126,10 +128,12 @@ def find_impact(
         window = np.abs(elapsed) < duration
         if (window & (elapsed < 0)).sum() < 3 or (window & (elapsed > 0)).sum() < 3:
             continue
-        part = elapsed[window]
-        bent = np.stack([np.ones_like(part), np.minimum(part, 0), np.maximum(part, 0)], 1)
-        solution, cost = _fit(bent, positions[window])
-        cost -= _fit(np.stack([np.ones_like(part), part], 1), positions[window])[1]
+        window_times = elapsed[window]
+        kinked_basis = np.stack(
+            [np.ones_like(window_times), np.minimum(window_times, 0), np.maximum(window_times, 0)], 1
+        )
+        solution, cost = _fit(kinked_basis, positions[window])
+        cost -= _fit(np.stack([np.ones_like(window_times), window_times], 1), positions[window])[1]
         if cost < min_cost:
             min_cost, impact = cost, Impact(float(times[index]), solution[1], solution[2], solution[0])
     return impact if min_cost < -1e-4 * total else None

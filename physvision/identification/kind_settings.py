@@ -17,20 +17,20 @@ class ParabolaSettings:
     Attributes:
         min_samples: Smallest number of samples of a stretch.
         cubic_samples: Samples from which drag and rolling shutter bend a parabola, so that a cubic is fitted.
-        max_miss: Largest miss of a sample, in noise standard deviations. Raising it lengthens the stretch.
-        max_median_miss: Largest median miss of a stretch, in noise standard deviations.
-        noise_ratio: Assumed noise relative to the track's, since positions on a path miss it by more.
+        max_residual: Largest residual of a sample, in noise standard deviations. Raising it lengthens the stretch.
+        max_median_residual: Largest median residual of a stretch, in noise standard deviations.
+        noise_ratio: Assumed noise relative to the track's, since positions on a path scatter more.
         max_sideways: Largest sideways part of a fall's acceleration, relative to the downward part.
         variance_ratios: Candidate variances of autocorrelated noise, relative to the white noise's.
         time_scales: Candidate correlation times, relative to the stretch.
-        departure_threshold: Squared misses that count as a departure: the 99.9 % quantile of χ² with 6 degrees of
+        departure_threshold: Squared residuals that count as a departure: the 99.9 % quantile of χ² with 6 degrees of
             freedom. Raising it notices hands later.
     """
 
     min_samples: int = 6
     cubic_samples: int = 16
-    max_miss: float = 3.5
-    max_median_miss: float = 1.5
+    max_residual: float = 3.5
+    max_median_residual: float = 1.5
     noise_ratio: float = 1.3
     max_sideways: float = 0.4
     variance_ratios: tuple[float, ...] = (0.5, 2.0, 8.0)
@@ -45,9 +45,9 @@ class ReleaseSettings:
     Attributes:
         hold_duration: Time before a release for which the hand's pull is taken as constant, s.
         swing_duration: Time in which an arm accelerates what it throws, s.
-        pull_threshold: Squared misses above which a pull is needed: the 99.9 % quantile of χ² with 3 degrees of
+        pull_threshold: Squared residuals above which a pull is needed: the 99.9 % quantile of χ² with 3 degrees of
             freedom, for a time and a pull.
-        outlier_cost: Largest squared miss that a sample adds, so that one outlier decides nothing.
+        outlier_cost: Largest squared residual that a sample adds, so that one outlier decides nothing.
         skipped_cost: Cost of a sample before the release that is left out.
         offset_threshold: Improvement above which the first samples are offset from the path.
     """

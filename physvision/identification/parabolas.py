@@ -37,7 +37,7 @@ def parabola_window(
     best_window: tuple[int, int] | None = None
     for size in {max(min_samples, count // 6), max(min_samples, count // 3), max(min_samples, 2 * count // 3)}:
         for first in range(0, count - size + 1, max(1, size // 4)):
-            window = _extended(times, positions, noise, (first, first + size), cubic_samples, settings)
+            window = _extend_window(times, positions, noise, (first, first + size), cubic_samples, settings)
             if window and falling and not _falls(times[slice(*window)], positions[slice(*window)], settings):
                 continue
             if window and (
@@ -67,9 +67,9 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
     """
     count = len(times)
     degree = 3 if count >= settings.cubic_samples else 2
-    reference = max(2 * degree + 2, count // 2)
-    covariance = _noise_covariance(times, positions, noise, degree, reference, settings)
-    for index in range(count - reference - 4, -1, -1):
+    num_reference = max(2 * degree + 2, count // 2)
+    covariance = _noise_covariance(times, positions, noise, degree, num_reference, settings)
+    for index in range(count - num_reference - 4, -1, -1):
         powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
         prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
         errors, error_covariance = (
@@ -87,22 +87,22 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
 
 
 def _noise_covariance(
-    times: Samples, positions: Positions, noise: float, degree: int, reference: int, settings: ParabolaSettings
+    times: Samples, positions: Positions, noise: float, degree: int, num_reference: int, settings: ParabolaSettings
 ) -> Float[np.ndarray, "samples samples"]:
-    """Estimate the covariance of the noise of all samples, white and autocorrelated, from the last `reference` samples.
+    """Estimate the covariance of all samples' noise, white and autocorrelated, from the last `num_reference` samples.
 
     These are projected onto the complement of the polynomials of `degree`, and the noise model of maximum likelihood is
     taken; its white noise has at least the variance of `noise`.
     """
-    elapsed = times[-reference:] - times[-reference]
+    elapsed = times[-num_reference:] - times[-num_reference]
     complement = np.linalg.svd(np.vander(elapsed, degree + 1, increasing=True))[0][:, degree + 1 :].T
-    residuals, distances = complement @ positions[-reference:], np.abs(np.subtract.outer(times, times))
+    residuals, distances = complement @ positions[-num_reference:], np.abs(np.subtract.outer(times, times))
     covariance, max_likelihood = np.eye(len(times)), -np.inf
     models = [(0.0, 1.0)]
     models += [(ratio, scale * elapsed[-1]) for ratio in settings.variance_ratios for scale in settings.time_scales]
     for ratio, time_scale in models:
         model = np.eye(len(times)) + ratio * np.exp(-distances / time_scale)
-        factor = np.linalg.cholesky(complement @ model[-reference:, -reference:] @ complement.T)
+        factor = np.linalg.cholesky(complement @ model[-num_reference:, -num_reference:] @ complement.T)
         variance = float(np.mean(np.linalg.solve(factor, residuals) ** 2))
         log_determinant = residuals.shape[1] * float(np.log(factor.diagonal()).sum())
         likelihood = -np.log(variance) / 2 * residuals.size - log_determinant
@@ -123,7 +123,7 @@ def _motion_score(positions: np.ndarray, window: tuple[int, int]) -> float:
     return float(np.abs(np.diff(part, axis=0)).sum()) * np.sqrt(len(part))
 
 
-def _extended(
+def _extend_window(
     times: np.ndarray,
     positions: np.ndarray,
     noise: float,
@@ -142,11 +142,11 @@ def _extended(
         degree = 3 if last - first >= cubic_samples else 2
         return fit_polynomial(times[first:last] - times[first], positions[first:last], degree)
 
-    max_error = settings.max_miss * noise
+    max_error = settings.max_residual * noise
     coefficients = fit()
     powers = np.vander(times[first:last] - times[first], len(coefficients), increasing=True)
     errors = np.abs(positions[first:last] - powers @ coefficients)
-    if np.median(errors) > settings.max_median_miss * noise or errors.max() > 2 * max_error:
+    if np.median(errors) > settings.max_median_residual * noise or errors.max() > 2 * max_error:
         return None
     while True:
         coefficients = fit()

@@ -110,14 +110,14 @@ def identify(
         if not fits:
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in rejected.items())
             raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
-        return _report(fits, rejected, tracks, notes)
+        return _build_result(fits, rejected, tracks, notes)
 
 
 def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion) -> dict[str, KnownValue]:
     """Return the known values with their standard deviations, checked for the kind of motion."""
     if motion is not None and not isinstance(motion, CustomScene) and motion not in KINDS:
         raise InputError(f"motion: expected one of {', '.join(KINDS)}, or a custom scene, got {motion!r}")
-    checked = {}
+    priors = {}
     for name, value in known_values.items():
         if not isinstance(value, KnownValue):
             number, std = value if isinstance(value, tuple) else (value, 0.0)
@@ -127,7 +127,7 @@ def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion)
                 f"known: {name}: expected a finite number and a finite standard deviation of at least zero, got "
                 f"{value.value:g} ± {value.std:g}"
             )
-        checked[name] = value
+        priors[name] = value
         if isinstance(motion, CustomScene):
             continue
         if name not in KNOWN_NAMES:
@@ -137,7 +137,7 @@ def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion)
         if motion is not None and name not in (*KINDS[motion].known_names, "scale"):
             users = ", ".join(kind for kind in KINDS if name in KINDS[kind].known_names)
             raise InputError(f"known: {motion} cannot use {name}; leave it out, or choose a kind that uses it: {users}")
-    return checked
+    return priors
 
 
 def _prepare_tracks(
@@ -169,7 +169,7 @@ def _audio_onsets(source: Source, kinds: Collection[str], fps: float | None) -> 
     return np.zeros(0) if sound is None else detect_onsets(sound)
 
 
-def _report(
+def _build_result(
     fits: Mapping[str, Fit], rejected: Mapping[str, str], tracks: Sequence[Track], notes: Sequence[str]
 ) -> Identification:
     """Compare the fits, and return the best kind with parameters, holdout test and warnings."""
@@ -182,7 +182,7 @@ def _report(
     fit = fits[motion]
     indistinguishable = {kind: fit.model.alternatives.get(kind, "a longer clip, or another view") for kind in ties}
     parameters = estimate_parameters(fit)
-    ignored = [track for track in tracks if not any(track is used for used in fit.evidence.tracks)]
+    ignored = [track for track in tracks if not any(track is fitted_track for fitted_track in fit.evidence.tracks)]
     notes = list(notes)
     if ignored:
         notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")

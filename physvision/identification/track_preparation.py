@@ -43,11 +43,11 @@ def select_tracks(
     low, high = -math.inf if start is None else start, math.inf if stop is None else stop
     first, last = np.searchsorted(named[0].times, [low, high]).tolist()
     windows = [track.window(first, last) for track in named]
-    long_enough = [track for track in windows if track.observed.sum() >= settings.min_positions]
-    if not long_enough:
+    usable_tracks = [track for track in windows if track.observed.sum() >= settings.min_positions]
+    if not usable_tracks:
         counts = ", ".join(f"{track.name}: {int(track.observed.sum())}" for track in windows)
         raise InputError(f"expected at least {settings.min_positions} positions of a moving object, got {counts}")
-    return long_enough
+    return usable_tracks
 
 
 def check_moving(tracks: Sequence[Track], settings: TrackSettings) -> None:
@@ -69,8 +69,8 @@ def merge_fragments(tracks: Sequence[Track], settings: TrackSettings) -> list[Tr
             distance = float(np.linalg.norm(track.positions[start] - earlier.positions[end]))
             last_positions = earlier.positions[np.flatnonzero(earlier.observed)[-4:]]
             speed = float(np.linalg.norm(np.diff(last_positions, axis=0), axis=1).max(initial=0.0))
-            reach = settings.gap_speed_ratio * speed * max(start - end, 1)
-            if distance <= reach + 2 * (earlier.radius or 1.0):
+            max_distance = settings.gap_speed_ratio * speed * max(start - end, 1)
+            if distance <= max_distance + 2 * (earlier.radius or 1.0):
                 merged[index] = _merge(earlier, track, end)
                 break
         else:
@@ -79,12 +79,12 @@ def merge_fragments(tracks: Sequence[Track], settings: TrackSettings) -> list[Tr
 
 
 def _merge(before: Track, after: Track, end: int) -> Track:
-    late = np.arange(len(before)) > end
+    is_after = np.arange(len(before)) > end
     return replace(
         before,
-        positions=np.where(late[:, None], after.positions, before.positions),
-        sigma=np.where(late, after.sigma, before.sigma),
-        observed=np.where(late, after.observed, before.observed),
+        positions=np.where(is_after[:, None], after.positions, before.positions),
+        sigma=np.where(is_after, after.sigma, before.sigma),
+        observed=np.where(is_after, after.observed, before.observed),
         angle=None,
     )
 
@@ -109,7 +109,7 @@ def _signal_to_noise(track: Track) -> float:
 
 
 def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:
-    """Mark the samples before anything moves as not observed, with a warning; no law says how long a hand holds.
+    """Mark the samples before anything moves as not observed, with a warning; the models do not cover rest.
 
     Args:
         tracks: Tracks to trim.
@@ -121,7 +121,7 @@ def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple
     count = min(_count_resting(track, settings) for track in tracks)
     if count < settings.min_rest_fraction * min(int(track.observed.sum()) for track in tracks):
         return list(tracks), []
-    trimmed = [_masked(track, np.arange(len(track)) >= np.flatnonzero(track.observed)[count]) for track in tracks]
+    trimmed = [_mask_samples(track, np.arange(len(track)) >= np.flatnonzero(track.observed)[count]) for track in tracks]
     duration = trimmed[0].times[trimmed[0].observed][0] - tracks[0].times[0]
     return trimmed, [f"Nothing moves in the first {duration:.2g} s; they are left out."]
 
@@ -141,7 +141,7 @@ def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[l
         count = _count_resting(track, settings, backwards=True)
         if count >= settings.min_rest_fraction * int(track.observed.sum()):
             time = float(track.times[track.observed][-count])
-            track = _masked(track, track.times < time)
+            track = _mask_samples(track, track.times < time)
             notes.append(
                 f"{track.name} rests from {time:.2f} s on, and no law explains how it came to rest: that part is left "
                 f"out, as by --to {time:.2f}."
@@ -150,7 +150,7 @@ def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[l
     return trimmed, notes
 
 
-def _masked(track: Track, mask: np.ndarray) -> Track:
+def _mask_samples(track: Track, mask: np.ndarray) -> Track:
     """Return the track observed only where the mask is true."""
     observed = track.observed & mask
     return replace(track, observed=observed, sigma=np.where(observed, track.sigma, np.inf))
@@ -160,9 +160,9 @@ def _count_resting(track: Track, settings: TrackSettings, backwards: bool = Fals
     """Count the first (or last) observed positions that lie where the very first (last) ones do."""
     positions = track.positions[track.observed][:: -1 if backwards else 1]
     noise = float(np.median(track.sigma[track.observed]))
-    limit = max(settings.rest_noise_ratio * noise, settings.rest_distance * track.extent)
-    moved = np.linalg.norm(positions - np.median(positions[:5], axis=0), axis=1) > limit
-    return int(moved.argmax()) if moved.any() else len(positions)
+    rest_radius = max(settings.rest_noise_ratio * noise, settings.rest_distance * track.extent)
+    is_away = np.linalg.norm(positions - np.median(positions[:5], axis=0), axis=1) > rest_radius
+    return int(is_away.argmax()) if is_away.any() else len(positions)
 
 
 def frame_interval(times: np.ndarray, settings: TrackSettings) -> float:
@@ -183,13 +183,13 @@ def project_to_hinge_circle(track: Track, settings: TrackSettings = _DEFAULTS) -
         return track
     positions, angles = track.positions[valid], track.angle[valid]
     normals = np.stack([-np.sin(angles), np.cos(angles)], 1)
-    hinge, error, miss = _intersect_lines(positions, normals, settings.hinge_iterations)
+    hinge, error, axis_distance = _intersect_lines(positions, normals, settings.hinge_iterations)
     distances = np.linalg.norm(positions - hinge, axis=1)
     radius = float(np.median(distances))
     # A median, since some lines may belong to another object.
     change = np.median(np.abs(distances - radius))
     if (
-        miss > settings.max_axis_miss * radius
+        axis_distance > settings.max_axis_miss * radius
         or error > settings.max_hinge_error * radius
         or change > settings.max_radius_change * radius
     ):
@@ -202,11 +202,11 @@ def _intersect_lines(
     points: Float[np.ndarray, "lines 2"], normals: Float[np.ndarray, "lines 2"], iterations: int
 ) -> tuple[Float[np.ndarray, "2"], float, float]:
     """Return the point closest to all lines, its largest standard error, and the typical distance of a line from it."""
-    levels = (normals * points).sum(1)
-    point = np.linalg.lstsq(normals, levels, rcond=None)[0]
+    offsets = (normals * points).sum(1)
+    point = np.linalg.lstsq(normals, offsets, rcond=None)[0]
     for _ in range(iterations):
-        misses = np.abs(normals @ point - levels)
-        root = 1 / np.sqrt(np.maximum(1.0, misses / (1.5 * MAD_TO_STD * np.median(misses) + 1e-9)))
-        point = np.linalg.lstsq(normals * root[:, None], levels * root, rcond=None)[0]
-    miss = MAD_TO_STD * float(np.median(np.abs(normals @ point - levels)))
-    return point, miss / float(np.linalg.svd(normals, compute_uv=False)[-1]), miss
+        distances = np.abs(normals @ point - offsets)
+        root_weights = 1 / np.sqrt(np.maximum(1.0, distances / (1.5 * MAD_TO_STD * np.median(distances) + 1e-9)))
+        point = np.linalg.lstsq(normals * root_weights[:, None], offsets * root_weights, rcond=None)[0]
+    typical_distance = MAD_TO_STD * float(np.median(np.abs(normals @ point - offsets)))
+    return point, typical_distance / float(np.linalg.svd(normals, compute_uv=False)[-1]), typical_distance

@@ -78,7 +78,7 @@ class View:
         center = positions.new_tensor(self.corner) + positions.new_tensor([self.width / 2, self.height / 2])
         offset = positions - center
         depth = (values["keystone"] * offset).sum(1, keepdim=True) / (self.width / 2)
-        # With a scale, a rotation, a shift and the keystone, that is all that a camera can do to a plane.
+        # With scale, rotation, shift and keystone, these make up every projective transformation of a plane.
         x, y = offset.unbind(1)
         a, b = values["foreshortening"].unbind(1)
         return center + torch.stack([x + a * x + b * y, y + b * x - a * y], 1) / (1 + depth)

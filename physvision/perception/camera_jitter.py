@@ -106,7 +106,7 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> None:
     Raises:
         VideoError: The camera moves.
     """
-    max_distance, offset = 0.0, np.zeros(2)
+    max_distance, total_shift = 0.0, np.zeros(2)
     grays = [cv2.cvtColor(sample, cv2.COLOR_RGB2GRAY) for sample in samples]
     spacing = max(grays[0].shape) // 20
     for image, next_image in pairwise(grays):
@@ -120,13 +120,15 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> None:
         if len(steps) < 8:
             continue
         median = np.median(steps, axis=0)
-        common = np.abs(steps - median).max(1) < 2
+        moves_alike = np.abs(steps - median).max(1) < 2
         # The corners of one moving object lie close together.
-        spread = np.ptp(corners[status.ravel() > 0, 0][common], axis=0) if common.any() else np.zeros(2)
-        is_wide = (spread > 0.5 * np.array(image.shape[::-1])).all()
-        if common.mean() > settings.min_common_corners and is_wide:
-            offset = offset + median
-            max_distance = max(max_distance, float(np.hypot(*offset)))
+        corner_extent = (
+            np.ptp(corners[status.ravel() > 0, 0][moves_alike], axis=0) if moves_alike.any() else np.zeros(2)
+        )
+        is_wide = (corner_extent > 0.5 * np.array(image.shape[::-1])).all()
+        if moves_alike.mean() > settings.min_common_corners and is_wide:
+            total_shift = total_shift + median
+            max_distance = max(max_distance, float(np.hypot(*total_shift)))
     if max_distance > max(6.0, 0.02 * max(samples.shape[1:3])):
         raise VideoError(
             f"the camera moves: the image shifts by {max_distance:.0f} pixels during the clip. Expected a static "

@@ -55,13 +55,15 @@ class HandTracker:
 
     def required_frames(self, detections: _Detections) -> range:
         """Frames that tracking back needs: those in the hand, those that show the object's colors, a few before."""
-        strong, clear = _strong_detections(detections), self.first_clear_frame(detections)
+        strong, first_clear = _strong_detections(detections), self.first_clear_frame(detections)
         if not strong:
             return range(0)
         first = max(0, min(strong) - self.settings.static_frames[1])
-        if not clear:
+        if not first_clear:
             return range(first, min(strong))
-        return range(min(first, max(0, clear - self.settings.max_frames)), clear + self.settings.clear_frames)
+        return range(
+            min(first, max(0, first_clear - self.settings.max_frames)), first_clear + self.settings.clear_frames
+        )
 
     def track_back(self, frames: _Frames, detections: list[Detection | None]) -> list[Detection | None]:
         """Add detections of the object before it is clear of the hand.
@@ -70,10 +72,10 @@ class HandTracker:
             frames: Aligned frames by number, as `required_frames` lists them.
             detections: Detections of the object in all frames.
         """
-        settings, clear = self.settings, self.first_clear_frame(detections)
-        if not clear:
+        settings, first_clear = self.settings, self.first_clear_frame(detections)
+        if not first_clear:
             return detections
-        clear_range = range(clear, clear + settings.clear_frames)
+        clear_range = range(first_clear, first_clear + settings.clear_frames)
         reference = {frame: item for frame in clear_range if (item := detections[frame]) is not None}
         area = float(np.median([item.area for item in reference.values()]))
         radius = settings.color_radius * _radius(area)
@@ -81,19 +83,19 @@ class HandTracker:
         model = ObjectModel(area, _dominant_colors(patches))
         pairs = []
         for frame, item in reference.items():
-            again = self._detect(frames[frame], item.position, model, 2 * settings.max_area_change)
-            if again is not None:
-                pairs.append((again, item))
+            redetection = self._detect(frames[frame], item.position, model, 2 * settings.max_area_change)
+            if redetection is not None:
+                pairs.append((redetection, item))
         if len(pairs) < 2:
             return detections
         # Bias and scatter of this method, measured where the usual detections are reliable.
-        errors = [again.position - item.position for again, item in pairs]
+        errors = [redetection.position - item.position for redetection, item in pairs]
         bias, scatter = np.mean(errors, axis=0), float(np.sqrt(np.mean(np.square(errors))))
-        model = model._replace(area=float(np.median([again.area for again, _ in pairs])))
-        sigma = float(np.hypot(scatter, reference[clear].sigma))
+        model = model._replace(area=float(np.median([redetection.area for redetection, _ in pairs])))
+        sigma = float(np.hypot(scatter, reference[first_clear].sigma))
         extended = list(detections)
         positions = {frame: item.position for frame, item in reference.items()}
-        for frame in range(clear - 1, max(clear - settings.max_frames, 0) - 1, -1):
+        for frame in range(first_clear - 1, max(first_clear - settings.max_frames, 0) - 1, -1):
             if min(positions) - frame > settings.max_missed:
                 break
             item = self._detect(frames[frame], _extrapolate_back(positions, frame), model, settings.max_area_change)
@@ -115,15 +117,15 @@ class HandTracker:
             return False
         first, second = list(strong)[:2]
         nearest, farthest = self.settings.static_frames
-        earlier = [first - back for back in range(nearest, farthest + 1)]
-        if any(number not in frames for number in earlier):
+        earlier_frames = [first - offset for offset in range(nearest, farthest + 1)]
+        if any(number not in frames for number in earlier_frames):
             return False
         position, area = strong[first].position, float(np.median([item.area for item in strong.values()]))
         step = float(np.linalg.norm(strong[second].position - position)) / (second - first)
         radius = self.settings.static_radius * _radius(area) + step * farthest
         disc = _disc(self.background.shape, position, radius)
         background, threshold = self.background[disc], self.threshold[disc]
-        changed = [np.linalg.norm(frames[number][disc] - background, axis=-1) > threshold for number in earlier]
+        changed = [np.linalg.norm(frames[number][disc] - background, axis=-1) > threshold for number in earlier_frames]
         return bool(max(pixels.sum() for pixels in changed) < self.settings.max_static_change * area)
 
     def _detect(
@@ -146,17 +148,17 @@ class HandTracker:
         right, bottom = np.ceil(guess + half_side).astype(int).clip(0, [width, height])
         patch = slice(top, bottom), slice(left, right)
         pixels = frame[patch].astype(float)
-        foreign_distance = np.linalg.norm(pixels - self.background[patch].astype(float), axis=-1)
+        non_object_distance = np.linalg.norm(pixels - self.background[patch].astype(float), axis=-1)
         distance = _color_distance(pixels, model.colors)
-        changed = foreign_distance > self.threshold[patch]
-        foreign = pixels[changed & (distance > settings.min_color_distance)]
-        if len(foreign) > 0.3 * model.area:
-            hand_colors = _dominant_colors([foreign])
+        changed = non_object_distance > self.threshold[patch]
+        non_object_pixels = pixels[changed & (distance > settings.min_color_distance)]
+        if len(non_object_pixels) > 0.3 * model.area:
+            hand_colors = _dominant_colors([non_object_pixels])
             if _color_distance(hand_colors, model.colors).min() < settings.min_color_distance:
                 return None
             hand_distance = np.linalg.norm(pixels[:, :, None] - hand_colors, axis=-1).min(-1)
-            foreign_distance = np.minimum(foreign_distance, hand_distance)
-        coverage = (foreign_distance / (distance + foreign_distance + 1e-6)).astype(np.float32)
+            non_object_distance = np.minimum(non_object_distance, hand_distance)
+        coverage = (non_object_distance / (distance + non_object_distance + 1e-6)).astype(np.float32)
         coverage = cv2.GaussianBlur(coverage, (0, 0), 0.6)
         component = _nearest_component(changed & (coverage > 0.5), guess - [left, top], model, 2 * max_area_change)
         if component is None:

@@ -217,8 +217,8 @@ def track_masks(masks: Float[Tensor, "times colors height width"], counts: tuple
     visible = areas > 0
     median_areas = [np.median(area[mask]) if mask.any() else 1.0 for area, mask in zip(areas.T, visible.T, strict=True)]
     confidence = np.clip(areas / np.maximum(median_areas, 1e-9), 0, 1)
-    like = masks.new_zeros(())
-    return MaskTracks(*(torch.from_numpy(array).to(like) for array in (object_masks, positions, confidence)))
+    reference = masks.new_zeros(())
+    return MaskTracks(*(torch.from_numpy(array).to(reference) for array in (object_masks, positions, confidence)))
 
 
 def centroids(masks: Float[Tensor, "*batch height width"]) -> Float[Tensor, "*batch 2"]:

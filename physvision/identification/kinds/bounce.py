@@ -41,14 +41,14 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         first = departure_index(
             times[before], positions[before], settings.parabola.noise_ratio * noise, settings.parabola
         )
-    size = float(np.ptp(positions, axis=0).max())
+    extent = float(np.ptp(positions, axis=0).max())
     windows = [(first, bounces)]
     if len(bounces) >= 3:
         # Balls lose more in a hard impact: where the first one is much harder than the others it may be left out.
         windows.append((bounces[0] + 2, bounces[1:]))
     return [
         _model(
-            evidence, indices[start:], times[start:], positions[start:], [bounce - start for bounce in impacts], size
+            evidence, indices[start:], times[start:], positions[start:], [bounce - start for bounce in impacts], extent
         )
         for start, impacts in windows
     ]
@@ -89,19 +89,22 @@ def _restitution_notes(impacts: Float[np.ndarray, "impacts 2"], settings: Bounce
     """Return a warning if hard impacts have a lower restitution than soft ones."""
     if len(impacts) < settings.min_impacts:
         return []
-    hardness = np.log(impacts[:, 0])
-    (slope, intercept), covariance = np.polyfit(hardness, impacts[:, 1], 1, cov=True)
-    hardest, softest = intercept + slope * hardness.max(), intercept + slope * hardness.min()
-    if softest - hardest < settings.min_difference or -slope < 3 * math.sqrt(covariance[0, 0]):
+    log_durations = np.log(impacts[:, 0])
+    (slope, intercept), covariance = np.polyfit(log_durations, impacts[:, 1], 1, cov=True)
+    hard_restitution, soft_restitution = (
+        intercept + slope * log_durations.max(),
+        intercept + slope * log_durations.min(),
+    )
+    if soft_restitution - hard_restitution < settings.min_difference or -slope < 3 * math.sqrt(covariance[0, 0]):
         return []
     return [
-        f"The restitution is {hardest:.2f} in the hardest impact and {softest:.2f} in the softest, but the model has "
-        "one restitution for all; --from and --to select impacts."
+        f"The restitution is {hard_restitution:.2f} in the hardest impact and {soft_restitution:.2f} in the softest, "
+        "but the model has one restitution for all; --from and --to select impacts."
     ]
 
 
 def _model(
-    evidence: Evidence, indices: np.ndarray, times: np.ndarray, positions: np.ndarray, bounces: list[int], size: float
+    evidence: Evidence, indices: np.ndarray, times: np.ndarray, positions: np.ndarray, bounces: list[int], extent: float
 ) -> MotionModel:
     settings = evidence.settings.bounce
     guess = guess_bounces(times, positions, bounces)
@@ -133,12 +136,12 @@ def _model(
 
     radius = evidence.tracks[0].radius
     # The second flight shows whether the ball slid or stuck at the first impact; less of it is ambiguous.
-    second_flight = (bounces[0] + [*bounces, len(times) - 1][1]) // 2
-    horizon_sample = max(second_flight, min(bounces[0] + 3, len(times) - 1))
+    second_flight_middle = (bounces[0] + [*bounces, len(times) - 1][1]) // 2
+    horizon_sample = max(second_flight_middle, min(bounces[0] + 3, len(times) - 1))
     return MotionModel(
         "bounce",
-        _engine(size, guess.gravity, evidence.dt / settings.substeps, settings),
-        _unknowns(evidence, guess, audio, size),
+        _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings),
+        _unknowns(evidence, guess, audio, extent),
         setup,
         observe,
         lambda values, known_values: _parameters(values, known_values, radius),
@@ -155,21 +158,21 @@ def _model(
     )
 
 
-def _engine(size: float, gravity: float, dt: float, settings: BounceSettings) -> rigid2d.World:
+def _engine(extent: float, gravity: float, dt: float, settings: BounceSettings) -> rigid2d.World:
     radius = settings.radius
     ball = rigid2d.Circle(radius, (0, -100), restitution=0.5, friction=0.1, name="ball")
     ground = rigid2d.Rectangle(
-        (200 * size, 10 * size), (0, radius + 5 * size), static=True, restitution=0.5, friction=0.1, name="floor"
+        (200 * extent, 10 * extent), (0, radius + 5 * extent), static=True, restitution=0.5, friction=0.1, name="floor"
     )
     return rigid2d.World([ball, ground], gravity=(0, gravity), dt=dt)
 
 
-def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | None, size: float) -> list[Unknown]:
+def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | None, extent: float) -> list[Unknown]:
     friction, restitution = evidence.settings.bounce.friction_std, guess.restitution
     if audio is not None:
         restitution = audio.restitution
     restitution = min(max(restitution, 0.05), 0.98)
-    speed = math.sqrt(2 * guess.gravity * size)
+    speed = math.sqrt(2 * guess.gravity * extent)
     return [
         Unknown("gravity", guess.gravity, low=0.0, unit="px/s²"),
         Unknown("floor", guess.floor, scale=2.0, unit="px"),

@@ -33,17 +33,17 @@ _BOUNDS = {
 
 
 def candidate_models(evidence: Evidence) -> list[MotionModel]:
-    """Return bobs on light arms, slowed by air, with relaxations: friction in the hinges, arms with masses."""
+    """Return the model of bobs on massless arms with air damping; relaxations add joint friction and masses of arms."""
     guess = _guess(evidence)
 
-    def model(hinges: bool, swing: list[float] | None = None) -> MotionModel:
-        return _model(evidence, guess, hinges, swing)
+    def model(joint_friction: bool, swing_ratios: list[float] | None = None) -> MotionModel:
+        return _model(evidence, guess, joint_friction, swing_ratios)
 
     # Friction in the hinges is never negative, so it would take over a part of the air's where there is none.
-    general = model(True, [1.0, 1.0])
+    general_model = model(True, [1.0, 1.0])
     relaxations = [
-        replace(model(True), relaxations=[general]),
-        replace(model(False, [1.0, 1.0]), relaxations=[general]),
+        replace(model(True), relaxations=[general_model]),
+        replace(model(False, [1.0, 1.0]), relaxations=[general_model]),
     ]
     models = [replace(model(False), relaxations=relaxations)]
     # Accelerations determine the swing length of the outer arm, but hardly that of the inner one.
@@ -60,7 +60,7 @@ class _Guess:
         window: First sample, and one past the last.
         inner: Track of the inner bob.
         pivot: Position of the pivot, pixels.
-        arcs: Lengths of the arms, pixels.
+        arm_lengths: Lengths of the arms, pixels.
         angles: Initial angles of the arms, rad.
         rates: Initial rates of the arms, rad/s.
         arm_rates: Rates of both arms and the cosine between them in the middle of each step, (steps, 3).
@@ -73,7 +73,7 @@ class _Guess:
     window: tuple[int, int]
     inner: int
     pivot: list[float]
-    arcs: list[float]
+    arm_lengths: list[float]
     angles: list[float]
     rates: list[float]
     arm_rates: torch.Tensor
@@ -97,28 +97,28 @@ def _guess(evidence: Evidence) -> _Guess:
     inner = int(np.argmin(errors))
     if errors[inner] > settings.max_circle_error:
         raise UnsuitableError("neither of the two objects stays on a circle")
-    pivot, arc = circles[inner]
+    pivot, inner_length = circles[inner]
     lengths = np.linalg.norm(bobs[1 - inner] - bobs[inner], axis=1)
     if float(np.std(lengths)) > settings.max_length_change * float(lengths.mean()):
         raise UnsuitableError("the two objects do not keep their distance")
     arms = (bobs[inner] - pivot, bobs[1 - inner] - bobs[inner])
     angles = np.stack([np.unwrap(np.arctan2(*arm.T)) for arm in arms], 1)
-    outer_arc, count = float(lengths.mean()), min(5, len(times))
+    outer_length, count = float(lengths.mean()), min(5, len(times))
     rates = [float(np.polyfit(times[:count] - times[0], angle[:count], 1)[0]) for angle in angles.T]
-    omega, mass_ratio, swing_ratios = estimate_dynamics(times, angles[:, 0], angles[:, 1], outer_arc / arc)
+    omega, mass_ratio, swing_ratios = estimate_dynamics(times, angles[:, 0], angles[:, 1], outer_length / inner_length)
     return _Guess(
-        (int(indices[0]), int(indices[-1]) + 1), inner, pivot.tolist(), [arc, outer_arc], angles[0].tolist(), rates,
-        _arm_rates(times, angles, dt, settings.rate_samples), omega * arc, mass_ratio, swing_ratios,
-        informative_duration(times, positions),
+        (int(indices[0]), int(indices[-1]) + 1), inner, pivot.tolist(), [inner_length, outer_length],
+        angles[0].tolist(), rates, _arm_rates(times, angles, dt, settings.rate_samples), omega * inner_length,
+        mass_ratio, swing_ratios, informative_duration(times, positions),
     )  # fmt: skip
 
 
 def estimate_dynamics(
     times: Samples, inner_angle: Samples, outer_angle: Samples, rho: float
 ) -> tuple[float, float, list[float]]:
-    """Estimate gravity over the inner arc, 1/s², the mass ratio and the swing ratios, from accelerations.
+    """Estimate gravity over the length of the inner arm, 1/s², the mass ratio and the swing ratios, from accelerations.
 
-    With point masses 1 and r at fractions e and f of their arms, ρ the outer arm over the inner one, ω = gravity / arc,
+    With point masses 1 and r at fractions e and f of their arms, ρ the outer arm over the inner one l, ω = gravity / l,
     B = r / (e² + r) and h = (e + r) / (e² + r), the equations of motion are linear in B f, f, h ω and ω: with
     d = a − b, a″ + B f ρ (b″ cos d + b′² sin d) + h ω sin a = 0 and a″ cos d − a′² sin d + f ρ b″ + ω sin b = 0.
 
@@ -154,8 +154,8 @@ def _arm_rates(times: np.ndarray, angles: np.ndarray, dt: float, samples: int) -
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] | None) -> MotionModel:
-    """Return the model of light arms; with swing ratios, of arms with masses; with `hinges`, of hinges with friction.
+def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios: list[float] | None) -> MotionModel:
+    """Return the model of light arms; with `swing_ratios`, of arms with masses; with `joint_friction`, of such joints.
 
     Two hinged bodies in a plane have four dynamic parameters: gravity, and of three masses and moments whatever is left
     when the mass at the outer hinge may count with either arm. Point masses r of the outer and 1 of the inner arm, each
@@ -166,10 +166,10 @@ def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] |
         [1.0, 1.0], dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second)), integrator="runge_kutta_4"
     )
     unknowns = _unknowns(evidence, guess, settings)
-    if hinges:
+    if joint_friction:
         unknowns.append(Unknown("joint_damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
-    if swing is not None:
-        unknowns.append(Unknown("swing_ratios", swing, low=0.0))
+    if swing_ratios is not None:
+        unknowns.append(Unknown("swing_ratios", swing_ratios, low=0.0))
 
     def setup(values: Values) -> Setup:
         return _setup(values, guess.arm_rates, settings.point_inertia)
@@ -195,19 +195,19 @@ def _model(evidence: Evidence, guess: _Guess, hinges: bool, swing: list[float] |
 
 
 def _unknowns(evidence: Evidence, guess: _Guess, settings: DoublePendulumSettings) -> list[Unknown]:
-    arc = guess.arcs[0]
+    inner_length = guess.arm_lengths[0]
     return [
         Unknown("gravity", guess.gravity, low=0.0, unit="px/s²"),
         Unknown("mass_ratio", guess.mass_ratio, low=0.0),
-        Unknown("arm_lengths", guess.arcs, low=0.0, unit="px"),
-        Unknown("pivot", guess.pivot, scale=0.01 * arc, unit="px"),
+        Unknown("arm_lengths", guess.arm_lengths, low=0.0, unit="px"),
+        Unknown("pivot", guess.pivot, scale=0.01 * inner_length, unit="px"),
         evidence.view.tilt_unknown(),
         Unknown("angles", guess.angles, scale=0.3, unit="rad"),
         Unknown("angular_velocities", guess.rates, scale=1.0, unit="rad/s"),
         Unknown("air_damping", 0.01, low=0.0, unit="1/s"),
         # The outer arm swings in front of the inner one, so it appears larger and shifted.
         Unknown("depth_offset", 0.0, scale=0.01, std=settings.depth_std),
-        Unknown("outer_shift", [0.0, 0.0], scale=0.01 * arc, std=settings.depth_std * arc, unit="px"),
+        Unknown("outer_shift", [0.0, 0.0], scale=0.01 * inner_length, std=settings.depth_std * inner_length, unit="px"),
         # Arms shift the observed centers of their bobs: the inner bob along either arm, and the outer one along its.
         Unknown("center_shifts", [0.0, 0.0, 0.0], scale=0.01, std=settings.shift_std),
     ]
@@ -222,13 +222,13 @@ def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Set
 
         −c (m₁ s₁² ω₁ + m₂ a₁ (a₁ ω₁ + s₂ ω₂ cos)),   −c m₂ s₂ (s₂ ω₂ + a₁ ω₁ cos)
     """
-    arcs, ratio = values["arm_lengths"], values["mass_ratio"]
+    arm_lengths, ratio = values["arm_lengths"], values["mass_ratio"]
     zero = torch.zeros_like(ratio)
     mass = torch.stack([torch.ones_like(ratio), ratio], 1)
-    swing = arcs * values["swing_ratios"] if "swing_ratios" in values else arcs
-    inertia = (mass * swing**2 * point_inertia)[..., None, None] * torch.eye(3, dtype=arcs.dtype)
+    swing = arm_lengths * values["swing_ratios"] if "swing_ratios" in values else arm_lengths
+    inertia = (mass * swing**2 * point_inertia)[..., None, None] * torch.eye(3, dtype=arm_lengths.dtype)
     centers = torch.stack([torch.stack([zero, zero, -arm], 1) for arm in swing.unbind(1)], 1)
-    hinges = torch.stack([torch.zeros_like(centers[:, 0]), torch.stack([zero, zero, -arcs[:, 0]], 1)], 1)
+    hinges = torch.stack([torch.zeros_like(centers[:, 0]), torch.stack([zero, zero, -arm_lengths[:, 0]], 1)], 1)
     leaves = {
         "mass": mass,
         "center_of_mass": centers,
@@ -242,8 +242,8 @@ def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Set
         torch.stack([values[name][:, 0], values[name].diff(dim=1)[:, 0]], 1)
         for name in ("angles", "angular_velocities")
     )
-    inner_rate, outer_rate, cosine = arm_rates.to(arcs).unbind(1)
-    (inner_swing, outer_swing), hinge = (arm[:, None] for arm in swing.unbind(1)), arcs[:, :1]
+    inner_rate, outer_rate, cosine = arm_rates.to(arm_lengths).unbind(1)
+    (inner_swing, outer_swing), hinge = (arm[:, None] for arm in swing.unbind(1)), arm_lengths[:, :1]
     outer = ratio[:, None] * outer_swing * (outer_swing * outer_rate + hinge * inner_rate * cosine)
     inner = (inner_swing**2 + ratio[:, None] * hinge**2) * inner_rate
     inner = inner + ratio[:, None] * hinge * outer_swing * outer_rate * cosine
@@ -270,10 +270,10 @@ def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     if "scale" in known_values:
         parameters["gravity"] = values["gravity"] / known_values["scale"]
     for index in range(2):
-        arc = values["arm_lengths"][:, index]
-        parameters[f"length_{index + 1}"] = "needs gravity or scale" if scale is None else arc / scale
+        arm_length = values["arm_lengths"][:, index]
+        parameters[f"length_{index + 1}"] = "needs gravity or scale" if scale is None else arm_length / scale
         if "swing_ratios" in values:
-            swing = arc * values["swing_ratios"][:, index]
+            swing = arm_length * values["swing_ratios"][:, index]
             parameters[f"swing_length_{index + 1}"] = "needs gravity or scale" if scale is None else swing / scale
         damping = (
             values["joint_damping"][:, index] if "joint_damping" in values else "only the air is observed to slow it"
