@@ -82,9 +82,8 @@ class Mesh:
 
     def _sides(self) -> Counter[frozenset[int]]:
         """Count the elements that every side belongs to."""
-        return Counter(
-            frozenset(side) for element in self.elements.tolist() for side in combinations(element, len(element) - 1)
-        )
+        size = self.elements.shape[1] - 1
+        return Counter(frozenset(side) for element in self.elements.tolist() for side in combinations(element, size))
 
     @property
     def axes(self) -> int:
@@ -134,10 +133,8 @@ class Mesh:
                 beyond.setdefault(frozenset(side), []).append(node)
         across = []
         for element in self.elements.tolist():
-            sides = (beyond[frozenset(element) - {node}] for node in element)
-            across.append(
-                [sum(side) - node if len(side) == 2 else -1 for node, side in zip(element, sides, strict=True)]
-            )
+            sides = ((node, beyond[frozenset(element) - {node}]) for node in element)
+            across.append([sum(nodes) - node if len(nodes) == 2 else -1 for node, nodes in sides])
         return np.array(across)
 
     @cached_property
@@ -270,9 +267,7 @@ def read(path: str | Path) -> Mesh:
 
 def _grid(size: Sequence[float], divisions: Sequence[int], corner: Sequence[float]) -> npt.NDArray[np.float64]:
     if not len(size) == len(divisions) == len(corner):
-        raise InputError(
-            f"size, divisions, corner: expected as many numbers of each, got {size}, {divisions}, {corner}"
-        )
+        raise InputError(f"size, divisions, corner: expected the same length, got {size}, {divisions}, {corner}")
     lines = [
         first + check_positive("size", length) / check_count("divisions", count) * np.arange(count + 1)
         for length, count, first in zip(size, divisions, corner, strict=True)

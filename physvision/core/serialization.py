@@ -172,11 +172,9 @@ def _tensor(value: Any, name: str) -> Tensor:
 def _dataclass(value: Any, kind: type[Target], name: str) -> Target:
     _checked(value, isinstance(value, Mapping), f"the fields of a {kind.__name__}", name)
     hints = get_type_hints(kind)
-    init_fields = {field.name: field for field in fields(kind) if field.init}  # pyright: ignore[reportArgumentType]
-    required = {
-        key for key, field in init_fields.items() if field.default is MISSING and field.default_factory is MISSING
-    }
-    return kind(**_arguments(value, {key: hints[key] for key in init_fields}, required, name))
+    init_fields = [field for field in fields(kind) if field.init]  # pyright: ignore[reportArgumentType]
+    required = {field.name for field in init_fields if field.default is MISSING and field.default_factory is MISSING}
+    return kind(**_arguments(value, {field.name: hints[field.name] for field in init_fields}, required, name))
 
 
 def _arguments(values: Mapping[str, Any], hints: Mapping[str, Any], required: set[str], name: str) -> dict[str, Any]:
@@ -219,15 +217,11 @@ def configuration_of(instance: Any) -> dict[str, Any]:
     """
     name, arguments = noted_arguments(instance)
     # A module that was replaced after construction is described as it is now.
-    current = {
-        key: getattr(instance, key, None) if isinstance(value, nn.Module) else value for key, value in arguments.items()
-    }
-    arguments = {key: value if current[key] is None else current[key] for key, value in arguments.items()}
+    modules = {key: getattr(instance, key, None) for key, value in arguments.items() if isinstance(value, nn.Module)}
+    arguments = arguments | {key: module for key, module in modules.items() if module is not None}
     numbers: dict[int, int] = {}
-    return {
-        CLASS: name,
-        ARGUMENTS: {key: _to_plain(value, f"{name}.{key}", numbers) for key, value in arguments.items()},
-    }
+    values = {key: _to_plain(value, f"{name}.{key}", numbers) for key, value in arguments.items()}
+    return {CLASS: name, ARGUMENTS: values}
 
 
 def _to_plain(value: Any, name: str, numbers: dict[int, int]) -> Any:

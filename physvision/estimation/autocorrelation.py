@@ -162,9 +162,8 @@ def mixture_posterior(
         for first in range(0, positions.shape[1], 2)
     ]
     objects = [item for item in objects if len(item.residuals)]
-    models, evaluations = _evaluate_noise_models(
-        objects, (prior_derivative * prior_residual, prior), problem.times, positions, settings
-    )
+    prior_terms = prior_derivative * prior_residual, prior
+    models, evaluations = _evaluate_noise_models(objects, prior_terms, problem.times, positions, settings)
     log_likelihoods, variances, df = evaluations
     likelihoods = torch.exp(log_likelihoods - log_likelihoods.max())
     retained = torch.nonzero(likelihoods > settings.min_relative_likelihood).flatten()
@@ -177,9 +176,8 @@ def mixture_posterior(
     scales = scale[:, None] * scale
     inverse = regularized_inverse(matrix / scales)
     covariances = inverse @ ((inflation * information + prior) / scales) @ inverse / scales
-    return MixturePosterior(
-        likelihoods[retained] / likelihoods[retained].sum(), covariances, float(df[log_likelihoods.argmax()])
-    )
+    weights = likelihoods[retained] / likelihoods[retained].sum()
+    return MixturePosterior(weights, covariances, float(df[log_likelihoods.argmax()]))
 
 
 class _Evaluation(NamedTuple):
@@ -204,10 +202,8 @@ def _evaluate_noise_models(
     shortest, longest = 1.5 * step, max(span / 2, 3 * step)
     time_scales = [shortest * (longest / shortest) ** (index / 4) for index in range(5)]
     white = NoiseModel(0.0, time_scales[0], 0.0, extent)
-    temporal = [
-        white,
-        *(NoiseModel(ratio, scale, 0.0, extent) for ratio in settings.variance_ratios for scale in time_scales),
-    ]
+    temporal = [white]
+    temporal += [NoiseModel(ratio, scale, 0.0, extent) for ratio in settings.variance_ratios for scale in time_scales]
     temporal_evaluation = _evaluate(objects, prior, temporal)
     likeliest = temporal[int(temporal_evaluation.log_likelihoods.argmax())]
     spatial = [

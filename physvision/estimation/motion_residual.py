@@ -49,9 +49,8 @@ def state_sensitivities(
         part = slice(first, first + chunk)
         leaves = {name: value[part] for name, value in properties.items()}
         trajectory = Trajectory(motion.q[part], motion.v[part], dt=motion.dt)
-        by_state, by_leaf, by_control = step_jacobians(
-            engine, trajectory, leaves, None if controls is None else controls[part]
-        )
+        part_controls = None if controls is None else controls[part]
+        by_state, by_leaf, by_control = step_jacobians(engine, trajectory, leaves, part_controls)
         drive = torch.zeros(*by_state.shape[:3], initial.shape[-1], dtype=initial.dtype, device=initial.device)
         for name, jacobian in property_jacobians.items():
             # (batch, steps, rows, numbers) times (batch, numbers, unknowns)
@@ -94,9 +93,8 @@ def step_jacobians(
     batch, steps, rows, like = motion.batch, motion.steps, 2 * engine.nv, motion.q
     start = State(motion.q[:, :-1].flatten(0, 1), motion.v[:, :-1].flatten(0, 1)).detach().repeat(rows)
     worlds = start.batch
-    leaves = {
-        name: value.detach().repeat_interleave(steps * rows, 0).requires_grad_() for name, value in properties.items()
-    }
+    repeated = {name: value.detach().repeat_interleave(steps * rows, 0) for name, value in properties.items()}
+    leaves = {name: value.requires_grad_() for name, value in repeated.items()}
     dq, dv = (like.new_zeros(worlds, engine.nv, requires_grad=True) for _ in range(2))
     du = like.new_zeros(worlds, engine.nu, requires_grad=True)
     with torch.enable_grad():
@@ -105,12 +103,9 @@ def step_jacobians(
         end = engine.step(perturbed, control, leaves or None)
         change = torch.cat([engine.difference(end.q.detach(), end.q), end.v], 1)
         selected = (change * torch.eye(rows, dtype=like.dtype, device=like.device).repeat(worlds // rows, 1)).sum()
-        gradients = torch.autograd.grad(
-            selected, (dq, dv, du, *leaves.values()), allow_unused=True, materialize_grads=True
-        )
-    by_q, by_v, by_control, *by_leaf = (
-        gradient.reshape(batch, steps, rows, *gradient.shape[1:]) for gradient in gradients
-    )
+        inputs = (dq, dv, du, *leaves.values())
+        gradients = torch.autograd.grad(selected, inputs, allow_unused=True, materialize_grads=True)
+    by_q, by_v, by_control, *by_leaf = (part.reshape(batch, steps, rows, *part.shape[1:]) for part in gradients)
     return torch.cat([by_q, by_v], -1), dict(zip(leaves, by_leaf, strict=True)), by_control
 
 

@@ -76,10 +76,8 @@ class PointResidual(Residual):
         with torch.enable_grad():
             worlds = z.detach().repeat_interleave(samples, 0).requires_grad_()
             residuals = self._weighted(self._predict_worlds(worlds))
-            rows = [
-                torch.autograd.grad(residuals[..., k].sum(), worlds, retain_graph=True)[0]
-                for k in range(residuals.shape[-1])
-            ]
+            sums = residuals.sum((0, 1))
+            rows = [torch.autograd.grad(total, worlds, retain_graph=True)[0] for total in sums]
         return residuals.detach(), torch.stack(rows, 1).unflatten(0, (-1, samples))
 
     def _predict_worlds(self, worlds: Tensor) -> Tensor:

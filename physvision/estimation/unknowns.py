@@ -99,13 +99,16 @@ class Unknowns:
 
     def start(self, batch: int = 1) -> Float[Tensor, "batch numbers"]:
         """Return the initial guesses as unconstrained numbers, repeated `batch` times."""
-        return self.unconstrain({unknown.name: unknown.start for unknown in self}).expand(batch, -1).clone()
+        return self.unconstrain({}).expand(batch, -1).clone()
 
     def unconstrain(self, values: Mapping[str, object]) -> Float[Tensor, "batch numbers"]:
-        """Return the unconstrained numbers of values, which may have a leading batch dimension."""
+        """Return the unconstrained numbers of values, which may have a leading batch dimension.
+
+        Unknowns without a value have their initial guess.
+        """
         parts = []
         for unknown in self:
-            value = torch.as_tensor(values[unknown.name], dtype=torch.float64)
+            value = torch.as_tensor(values.get(unknown.name, unknown.start), dtype=torch.float64)
             if value.shape == unknown.shape:
                 value = value.unsqueeze(0)
             if value.shape[1:] != unknown.shape:
@@ -119,10 +122,8 @@ class Unknowns:
 
     def values(self, z: Float[Tensor, "batch numbers"]) -> dict[str, Tensor]:
         """Return the values of each unknown, (batch, …)."""
-        return {
-            unknown.name: unknown.constrain(part.reshape(*z.shape[:-1], *unknown.shape))
-            for unknown, part in self._parts(z)
-        }
+        parts = ((unknown, part.reshape(*z.shape[:-1], *unknown.shape)) for unknown, part in self._parts(z))
+        return {unknown.name: unknown.constrain(part) for unknown, part in parts}
 
     def flat_values(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
         """Return all values as one vector, in the order of z."""

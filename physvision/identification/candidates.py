@@ -78,9 +78,7 @@ def is_acceptable(fit: Fit) -> bool:
 def indistinguishable_kinds(scores: Mapping[str, float], tie_margin: float) -> list[str]:
     """Return the best kind first, then those within the margin, without generalizations of another one in the list."""
     best_score = max(scores.values())
-    names = sorted(
-        (name for name, value in scores.items() if best_score - value < tie_margin), key=lambda name: -scores[name]
-    )
+    names = sorted((name for name in scores if best_score - scores[name] < tie_margin), key=lambda name: -scores[name])
     general = {kind for name in names if name in KINDS for kind in KINDS[name].special_case_of}
     return [name for name in names if name not in general]
 

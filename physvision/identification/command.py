@@ -40,11 +40,9 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "video", nargs="?", help="video, folder of pictures, or tracks as CSV (t,x,y[,angle] of each object)"
+        "video", nargs="?", help="video, folder of pictures, or CSV of tracks (t,x,y[,angle] of each object)"
     )
-    parser.add_argument(
-        "--motion", help=f"kind of motion ({', '.join(KINDS)}), or an MJCF or URDF file; all kinds if not given"
-    )
+    parser.add_argument("--motion", help=f"kind of motion ({', '.join(KINDS)}), or an MJCF or URDF file; default: all")
     parser.add_argument(
         "--known", action="append", default=[], metavar="NAME=VALUE[±STD],…",
         help=f"values known beforehand, SI units: {', '.join(KNOWN_NAMES)}, or properties of a custom scene",
@@ -59,11 +57,9 @@ def build_parser() -> argparse.ArgumentParser:
     clip.add_argument("--unit", default="px", help="unit of x and y in a CSV: px (y down), or m, cm, mm (y up)")
     scene = parser.add_argument_group("custom scene (--motion scene.xml)")
     scene.add_argument(
-        "--unknown", action="append", metavar="NAME[=LOW..HIGH],…", help="unknown properties, such as mass:cart=1..5"
+        "--unknown", action="append", metavar="NAME[=LOW..HIGH],…", help="unknowns, such as mass:cart=1..5"
     )
-    scene.add_argument(
-        "--follow", metavar="NAME,…", help="tracked bodies, shapes or sites; all moving bodies by default"
-    )
+    scene.add_argument("--follow", metavar="NAME,…", help="tracked bodies, shapes or sites; default: all moving bodies")
     scene.add_argument("--plane", help="axes of the scene to the right and up in the picture: xz, or -xz from behind")
     scene.add_argument("--ignore", metavar="FEATURE,…", help="features of the file to leave out, such as contact,limit")
     output = parser.add_argument_group("output")
@@ -169,9 +165,8 @@ def _parse_motion(options: argparse.Namespace) -> Motion:
     motion = options.motion
     if motion is not None and motion.lower().endswith(_SCENE_SUFFIXES):
         unknown = dict(_parse_bounds(entry) for text in options.unknown or () for entry in _split(text))
-        return CustomScene(
-            motion, unknown, _split(options.follow) or None, options.plane, ignore=_split(options.ignore)
-        )
+        follow = _split(options.follow) or None
+        return CustomScene(motion, unknown, follow, options.plane, ignore=_split(options.ignore))
     for name in ("unknown", "follow", "plane", "ignore"):
         if getattr(options, name) is not None:
             raise InputError(f"{name}: applies to a custom scene only, --motion scene.xml")

@@ -164,9 +164,8 @@ def _model(
     reference = engine.initial_state(1, torch.float64)
 
     def setup(values: Values) -> Setup:
-        q = engine.integrate(
-            reference.q.expand(len(values["displacement"]), -1), values["displacement"] @ position_basis
-        )
+        displacement = values["displacement"] @ position_basis
+        q = engine.integrate(reference.q.expand(len(displacement), -1), displacement)
         return Setup(State(q, values["velocities"] @ velocity_basis), property_values(values))
 
     def observe(sampled: SampledState) -> Tensor:
@@ -177,8 +176,7 @@ def _model(
         return parameters if "scale" in known_values else {**parameters, "scale": values["scale"]}
 
     transformation = Unknowns(unknowns)
-    guesses = {unknown.name: starts.get(unknown.name, unknown.start) for unknown in unknowns}
-    initial = transformation.values(transformation.unconstrain(guesses))
+    initial = transformation.values(transformation.unconstrain(starts))
     steps = math.ceil(float(times[-1] - times[0]) / engine.dt)
 
     def observed_points(candidate: MechanicalEngine) -> Tensor:

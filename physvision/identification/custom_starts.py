@@ -51,9 +51,8 @@ class StartSearch:
         """
         engine, settings = self.points.engine, self.evidence.settings.custom
         num_velocities, draws = engine.nv, 8
-        base = torch.stack(
-            [self._uniform(torch.Generator().manual_seed(k), -1, 1)[:draws] for k in range(2 * num_velocities)], 1
-        )
+        generators = [torch.Generator().manual_seed(seed) for seed in range(2 * num_velocities)]
+        base = torch.stack([self._uniform(generator, -1, 1)[:draws] for generator in generators], 1)
         steps = settings.nudge * torch.eye(2 * num_velocities, dtype=base.dtype)
         perturbed = torch.cat([base, *(base + step for step in steps)])
         q = engine.integrate(engine.initial_state(len(perturbed), torch.float64).q, perturbed[:, :num_velocities])
@@ -94,21 +93,15 @@ class StartSearch:
         leaves = self.property_values(values)
         velocities = self._match_velocities(q, leaves, (scale, tilt), times, observed, generator)
         simulated = self._simulate(State(q, velocities), leaves, times[compared])
-        projected = scale[:, None, None, None] * rotate(
-            simulated * simulated.new_tensor([1.0, -1.0]), tilt[:, None, None]
-        )
+        flipped = simulated * simulated.new_tensor([1.0, -1.0])
+        projected = scale[:, None, None, None] * rotate(flipped, tilt[:, None, None])
         errors = observed[compared] - projected
         origin = errors.nanmean((1, 2))
         cost = (errors - origin[:, None, None]).square().nanmean((1, 2, 3)).nan_to_num(nan=math.inf, posinf=math.inf)
         features = torch.cat([displacement, 2 * scale.log()[:, None]], 1)
         rows = _distinct_rows(cost, features, settings.starts, settings.min_start_distance)
-        values |= {
-            "scale": scale,
-            "tilt": tilt,
-            "origin": origin,
-            "displacement": displacement,
-            "velocities": velocities,
-        }
+        values |= {"scale": scale, "tilt": tilt, "origin": origin}
+        values |= {"displacement": displacement, "velocities": velocities}
         return {name: value[rows] for name, value in values.items()}, math.sqrt(float(cost[rows[0]]))
 
     def _simulate(self, start: State, leaves: dict[str, Tensor], times: np.ndarray) -> Tensor:
@@ -134,9 +127,8 @@ class StartSearch:
         scale = torch.exp(self._uniform(generator, math.log(low), math.log(high)))
         known_value = self.evidence.known_values.get("scale")
         if known_value is not None:
-            scale = known_value.value * (
-                1 + self._uniform(generator, -1, 1) * min(0.5, known_value.std / known_value.value)
-            )
+            max_error = min(0.5, known_value.std / known_value.value)
+            scale = known_value.value * (1 + self._uniform(generator, -1, 1) * max_error)
         lengths = (extent / scale)[:, None]
         unit = torch.stack([self._uniform(generator, -1, 1) for _ in range(engine.nv)], 1)
         displacement = torch.where(rotational, math.pi * unit, lengths * unit)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -103,9 +104,8 @@ def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
     window = slice(model.first, model.end)
     view = evidence.view
     observed = evidence.observed[window]
-    sigma = torch.cat(
-        [torch.from_numpy(track.sigma.copy())[window, None].expand(-1, 2) for track in evidence.tracks], 1
-    ).double()
+    track_sigmas = np.stack([track.sigma[window] for track in evidence.tracks], 1)
+    sigma = torch.from_numpy(track_sigmas.repeat(2, 1)).double()
     typical = sigma[torch.isfinite(sigma)].median()
     weight = 1 / sigma.clamp(min=float(evidence.settings.fit.min_sigma_ratio * typical))
     rows = view.image_rows(observed)
@@ -137,9 +137,7 @@ def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
     problem = build_problem(evidence, model)
     settings = evidence.settings.fit
     max_candidates = settings.max_candidates
-    start = problem.unknowns.unconstrain(
-        {unknown.name: model.starts.get(unknown.name, unknown.start) for unknown in problem.unknowns}
-    )
+    start = problem.unknowns.unconstrain(model.starts)
     duration = float(problem.times[-1])
     horizons = [] if model.horizon is None else geometric_horizons(model.horizon, duration)
     training_end = settings.training_fraction * duration
@@ -166,10 +164,7 @@ def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
     problem = build_problem(evidence, model)
 
     def transfer(z: Tensor) -> Tensor:
-        values = fit.problem.unknowns.values(z)
-        return problem.unknowns.unconstrain(
-            {unknown.name: values.get(unknown.name, unknown.start) for unknown in problem.unknowns}
-        )
+        return problem.unknowns.unconstrain(fit.problem.unknowns.values(z))
 
     optimum = gauss_newton(problem, transfer(fit.z[None]), robust=True, tolerance=1e-8)
     minimum = optimum.best_z, optimum.best_linearization

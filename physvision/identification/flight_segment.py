@@ -209,9 +209,8 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
 
     def segment(begin: int, before: int, release: float, std: float, flying: bool = False) -> FlightSegment:
         clip_window = (int(indices[begin]), int(indices[end - 1]) + 1)
-        return FlightSegment(
-            times[begin:end], positions[begin:end], clip_window, before, flying, release, std, pull, noise
-        )
+        part = slice(begin, end)
+        return FlightSegment(times[part], positions[part], clip_window, before, flying, release, std, pull, noise)
 
     hand = slice(int(np.searchsorted(times, release - hold)), int(np.searchsorted(times, release)))
     strength = float(np.linalg.norm(pull) / np.linalg.norm(path.acceleration))
@@ -247,9 +246,7 @@ def _clear_samples(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarr
     clear = (track.sigma < settings.max_sigma_ratio * (track.radius or math.inf)) & inside
     indices = np.flatnonzero(np.isfinite(observed).all(1) & clear)
     if len(indices) < settings.min_samples:
-        raise UnsuitableError(
-            f"only {len(indices)} positions are observed clearly, at least {settings.min_samples} are needed"
-        )
+        raise UnsuitableError(f"only {len(indices)} positions are clear, at least {settings.min_samples} are needed")
     return indices, evidence.times.numpy()[indices], observed[indices], clear
 
 

@@ -115,20 +115,13 @@ class Evidence:
     @property
     def observed(self) -> Float[Tensor, "samples numbers"]:
         """Positions of all objects, (samples, 2 · objects); NaN where not observed."""
-        positions = []
-        for track in self.tracks:
-            values = torch.from_numpy(track.positions.copy()).double()
-            values[~torch.from_numpy(track.observed)] = torch.nan
-            positions.append(values)
-        return torch.cat(positions, 1)
+        positions = [np.where(track.observed[:, None], track.positions, np.nan) for track in self.tracks]
+        return torch.from_numpy(np.concatenate(positions, 1)).double()
 
     @property
     def known_tensors(self) -> dict[str, Tensor]:
         """Known values as scalar tensors."""
-        return {
-            name: torch.tensor(known_value.value, dtype=torch.float64)
-            for name, known_value in self.known_values.items()
-        }
+        return {name: torch.tensor(entry.value, dtype=torch.float64) for name, entry in self.known_values.items()}
 
     @property
     def unit(self) -> str:

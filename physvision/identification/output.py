@@ -19,11 +19,7 @@ from physvision.report.palette import OBJECTS, TEXT, WARN
 
 
 def save_results(
-    result: Identification,
-    folder: StrPath,
-    source: Source,
-    draw_video: bool = True,
-    start: float | None = None,
+    result: Identification, folder: StrPath, source: Source, draw_video: bool = True, start: float | None = None
 ) -> list[Path]:
     """Write all output files, and return their paths.
 
@@ -107,18 +103,10 @@ def _draw_frames(
         for index, track in enumerate(evidence.tracks):
             columns = _object_columns(index)
             position = track.positions[number : number + 1] if track.observed[number] else None
-            past, future = (
-                path[np.isfinite(path).all(1)] for path in (trail[:, columns], predicted[number // stride][:, columns])
-            )
-            marks.append(
-                report.Mark(
-                    OBJECTS[index % len(OBJECTS)],
-                    position,
-                    track.radius or 3.0,
-                    past if len(past) else None,
-                    future if len(future) else None,
-                )
-            )
+            paths = trail[:, columns], predicted[number // stride][:, columns]
+            finite_paths = (path[np.isfinite(path).all(1)] for path in paths)
+            past, future = (path if len(path) else None for path in finite_paths)
+            marks.append(report.Mark(OBJECTS[index % len(OBJECTS)], position, track.radius or 3.0, past, future))
         yield canvas.draw([report.Panel(np.ascontiguousarray(frame), marks)], float(times[number]))
 
 
@@ -136,17 +124,13 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
             report.embed_video(video_path),
             text="Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second.",
         )
-    unidentifiable = [
-        (_readable(name), parameter.reason)
-        for name, parameter in result.parameters.items()
-        if not parameter.identifiable
-    ]
+    parameters = result.parameters.items()
+    unidentifiable = [(_readable(name), entry.reason) for name, entry in parameters if not entry.identifiable]
     reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
     page.section("Parameters", report.parameter_table(_parameter_rows(result)), *reasons)
     page.section("Observed and fitted motion", *_motion_charts(result))
-    page.section(
-        "Kinds of motion", _kinds_table(result), text="Bayes' information criterion of each kind; larger is better."
-    )
+    text = "Bayes' information criterion of each kind; larger is better."
+    page.section("Kinds of motion", _kinds_table(result), text=text)
     return page
 
 
@@ -163,9 +147,8 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
             digits = min(max(0, -math.floor(math.log10(max(std, 1e-12)))), 8)
             numbers.append((f"{parameter.value:.{digits}f} ± {std:.{digits}f} {parameter.unit}", _readable(name)))
     if result.holdout is not None:
-        text = (
-            f"error on the last third, predicted from the first two; {result.holdout.relative_error:.1%} of the extent"
-        )
+        relative_error = f"{result.holdout.relative_error:.1%} of the extent"
+        text = f"error on the last third, predicted from the first two; {relative_error}"
         numbers.append((f"{result.holdout.error:.2g} {unit}", text))
     return numbers
 
@@ -178,10 +161,8 @@ def _parameter_rows(result: Identification) -> list[report.ParameterRow]:
         for name, parameter in result.parameters.items()
         if parameter.value is not None
     ]
-    return rows + [
-        report.ParameterRow(name, [known_value.value], "1", "known")
-        for name, known_value in result.known_values.items()
-    ]
+    known_values = result.known_values.items()
+    return rows + [report.ParameterRow(name, [entry.value], "1", "known") for name, entry in known_values]
 
 
 def _motion_charts(result: Identification) -> list:

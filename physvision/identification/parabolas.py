@@ -72,10 +72,8 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
     for index in range(count - num_reference - 4, -1, -1):
         powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
         prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
-        errors, error_covariance = (
-            prediction @ positions[index:],
-            prediction @ covariance[index:, index:] @ prediction.T,
-        )
+        errors = prediction @ positions[index:]
+        error_covariance = prediction @ covariance[index:, index:] @ prediction.T
         triples = [[k for k in range(4) if k != outlier] for outlier in range(4)]
         squared_distances = [
             np.sum(errors[rows] * np.linalg.solve(error_covariance[np.ix_(rows, rows)], errors[rows]))

@@ -58,11 +58,7 @@ class Identification:
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Interval at the 95 % level of each identifiable parameter."""
-        return {
-            name: parameter.interval_95
-            for name, parameter in self.parameters.items()
-            if parameter.interval_95 is not None
-        }
+        return {name: entry.interval_95 for name, entry in self.parameters.items() if entry.interval_95 is not None}
 
     @property
     def scale(self) -> float | None:

@@ -59,9 +59,8 @@ def find_entry(engine: Engine, name: str) -> PropertyEntry:
     mask[_indices(engine, name, description, path, tuple(values.shape))] = True
     if not bool(mask.any()):
         raise InputError(f"{name}: nothing in the scene has this property")
-    low, high = {"any": (-np.inf, np.inf), "share": (0.0, 1.0), "not nan": (-np.inf, np.inf)}.get(
-        description.range, (0.0, np.inf)
-    )
+    bounds = {"any": (-np.inf, np.inf), "share": (0.0, 1.0), "not nan": (-np.inf, np.inf)}
+    low, high = bounds.get(description.range, (0.0, np.inf))
     return PropertyEntry(leaf, mask, description.unit, low, high, float(values[mask].mean()))
 
 

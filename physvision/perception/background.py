@@ -108,9 +108,8 @@ class Background:
         if self.has_jitter:
             samples = np.stack([undo_shift(frame, shift) for frame, shift in zip(samples, shifts, strict=True)])
             median = _median(samples)
-        samples = np.stack(
-            [self._normalize(sample, self._estimate_gains(sample, median, np.zeros(2))) for sample in samples]
-        )
+        gains = [self._estimate_gains(sample, median, np.zeros(2)) for sample in samples]
+        samples = np.stack([self._normalize(*pair) for pair in zip(samples, gains, strict=True)])
         self.image, self.noise = _resolve_ambiguity(samples, _median(samples), settings)
         self.image_uint8 = _to_bytes(self.image)
         self._jitter = JitterEstimator(self.image_uint8, jitter)
@@ -213,14 +212,9 @@ def _resolve_ambiguity(
     inpainted = cv2.inpaint(np.round(median).astype(np.uint8), region, 5, cv2.INPAINT_TELEA).astype(np.float32)
     rows, columns = np.nonzero(region)
     values = samples[:, rows, columns].astype(np.float32)
-    colors, object_colors = _resolve_colors(
-        values,
-        median[rows, columns],
-        inpainted[rows, columns],
-        ambiguous[rows, columns].astype(bool),
-        tolerance,
-        settings,
-    )
+    images = median, inpainted, ambiguous.astype(bool)
+    typical, surroundings, is_ambiguous = (image[rows, columns] for image in images)
+    colors, object_colors = _resolve_colors(values, typical, surroundings, is_ambiguous, tolerance, settings)
     image = median.copy()
     image[rows, columns] = colors
     # Each pixel is resolved on its own: where a few keep an object's color among others, the others are right, if they

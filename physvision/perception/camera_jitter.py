@@ -116,15 +116,14 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> None:
         positions, status, _ = cv2.calcOpticalFlowPyrLK(
             image, next_image, corners, np.empty(0), winSize=(21, 21), maxLevel=4
         )
-        steps = (positions - corners)[status.ravel() > 0, 0]
+        is_tracked = status.ravel() > 0
+        steps = (positions - corners)[is_tracked, 0]
         if len(steps) < 8:
             continue
         median = np.median(steps, axis=0)
         moves_alike = np.abs(steps - median).max(1) < 2
         # The corners of one moving object lie close together.
-        corner_extent = (
-            np.ptp(corners[status.ravel() > 0, 0][moves_alike], axis=0) if moves_alike.any() else np.zeros(2)
-        )
+        corner_extent = np.ptp(corners[is_tracked, 0][moves_alike], axis=0) if moves_alike.any() else np.zeros(2)
         is_wide = (corner_extent > 0.5 * np.array(image.shape[::-1])).all()
         if moves_alike.mean() > settings.min_common_corners and is_wide:
             total_shift = total_shift + median

@@ -61,9 +61,8 @@ class HandTracker:
         first = max(0, min(strong) - self.settings.static_frames[1])
         if not first_clear:
             return range(first, min(strong))
-        return range(
-            min(first, max(0, first_clear - self.settings.max_frames)), first_clear + self.settings.clear_frames
-        )
+        first = min(first, max(0, first_clear - self.settings.max_frames))
+        return range(first, first_clear + self.settings.clear_frames)
 
     def track_back(self, frames: _Frames, detections: list[Detection | None]) -> list[Detection | None]:
         """Add detections of the object before it is clear of the hand.

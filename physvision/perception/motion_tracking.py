@@ -77,9 +77,7 @@ def find_tracks(
     ]
     # A hand, for instance, seems to move as one object until it is localized.
     if len(candidates) < (objects or 1):
-        raise InputError(
-            "the moving object cannot be localized; select it with object (a box or a color), or cut with crop"
-        )
+        raise InputError("the moving object cannot be localized; select it by a box or a color, or cut with crop")
     tracks = [analysis.make_track(candidate, index, notes) for index, candidate in enumerate(candidates)]
     return repair_timestamps(tracks, settings.timestamps)
 
@@ -290,11 +288,8 @@ def _remove_outliers(detections: Detections, max_gap: int) -> Detections:
 
 def _coincide(first: Detections, second: Detections, size: float) -> bool:
     """Return True if both are at the same positions in many frames."""
-    distances = [
-        np.linalg.norm(a.position - b.position)
-        for a, b in zip(first, second, strict=True)
-        if a is not None and b is not None
-    ]
+    pairs = ((a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None)
+    distances = [np.linalg.norm(a.position - b.position) for a, b in pairs]
     matches = sum(distance < 0.3 * size for distance in distances)
     return bool(matches > 0.3 * min(len(_frames(first)), len(_frames(second))))
 

@@ -42,9 +42,8 @@ def object_inputs(
         fill: Channel value beyond the image border.
     """
     if frames.shape[1] != INPUT_FRAMES or masks.shape[1] != INPUT_FRAMES or flows.shape[1] != INPUT_FRAMES - 1:
-        raise ShapeError(
-            f"expected 3 frames, 3 masks and 2 flows, got {frames.shape[1]}, {masks.shape[1]} and {flows.shape[1]}"
-        )
+        counts = [part.shape[1] for part in (frames, masks, flows)]
+        raise ShapeError(f"expected 3 frames, 3 masks and 2 flows, got {counts}")
     masks = masks.transpose(1, 2)
     channels = torch.cat([frames.flatten(1, 2), flows.flatten(1, 2)], 1)
     channels = channels.unsqueeze(1).expand(-1, masks.shape[1], -1, -1, -1)

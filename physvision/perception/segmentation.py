@@ -46,9 +46,8 @@ class ColorFilters:
 
     def __post_init__(self) -> None:
         if self.colors.dim() != 2 or self.colors.shape[1] != 3 or len(self.counts) != len(self.colors):
-            raise InputError(
-                f"colors: expected (colors, 3) and a count for each, got {tuple(self.colors.shape)} and {self.counts}"
-            )
+            shape = tuple(self.colors.shape)
+            raise InputError(f"colors: expected (colors, 3) and a count for each, got {shape} and {self.counts}")
         for index, count in enumerate(self.counts):
             check_count(f"counts[{index}]", count)
         median = self.background.reshape(3, -1).median(dim=1).values
@@ -180,10 +179,8 @@ def k_means(
     """
     cv2.setRNGSeed(0)
     criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, iterations, tolerance)
-    initial_labels = np.empty(0, np.int32)
-    _, labels, centers = cv2.kmeans(
-        points.astype(np.float32), count, initial_labels, criteria, attempts, cv2.KMEANS_PP_CENTERS
-    )
+    points, initial_labels = points.astype(np.float32), np.empty(0, np.int32)
+    _, labels, centers = cv2.kmeans(points, count, initial_labels, criteria, attempts, cv2.KMEANS_PP_CENTERS)
     return labels.ravel(), centers.astype(np.float64)
 
 

@@ -107,9 +107,7 @@ def read_tracks(path: StrPath, unit: str = "px") -> list[Track]:
         columns.setdefault(kind, []).append(column)
     time_columns = columns["t"] + columns["time"]
     if len(time_columns) != 1 or not columns["x"] or len(columns["x"]) != len(columns["y"]):
-        raise InputError(
-            f"{path}: expected columns t, x, y and optionally angle of each object, got {', '.join(names)}"
-        )
+        raise InputError(f"{path}: expected columns t, x, y and perhaps angle of each object, got {', '.join(names)}")
     times, meters = values[:, time_columns[0]], METERS_PER_UNIT[unit]
     tracks = []
     for number, (x, y) in enumerate(zip(columns["x"], columns["y"], strict=True)):

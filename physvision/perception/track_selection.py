@@ -111,11 +111,8 @@ def filter_tracklets(
     if not isinstance(selector, str) and len(selector) == 4:
         low = np.array(selector[:2])
         high = low + selector[2:]
-        inside = [
-            tracklet
-            for tracklet in tracklets
-            if ((tracklet.positions >= low) & (tracklet.positions <= high)).all(1).any()
-        ]
+        is_inside = [((item.positions >= low) & (item.positions <= high)).all(1).any() for item in tracklets]
+        inside = [tracklet for tracklet, flag in zip(tracklets, is_inside, strict=True) if flag]
         if not inside:
             box = ", ".join(f"{float(value):g}" for value in selector)
             raise InputError(
@@ -125,11 +122,8 @@ def filter_tracklets(
         return inside
     color = parse_color(selector)
     distances = [float(np.linalg.norm(_chroma(tracklet.color) - _chroma(color))) for tracklet in tracklets]
-    matches = [
-        tracklet
-        for tracklet, distance in zip(tracklets, distances, strict=True)
-        if distance < min(0.7, min(distances) + 0.2)
-    ]
+    limit = min(0.7, min(distances, default=0.0) + 0.2)
+    matches = [tracklet for tracklet, distance in zip(tracklets, distances, strict=True) if distance < limit]
     if not matches:
         raise InputError(f"object: no moving object in {name} has the color {selector}. {_summarize(tracklets)}")
     return matches
@@ -175,18 +169,16 @@ def _is_reflection(tracklet: Tracklet, source: Tracklet, settings: SelectionSett
 
 def _shares_hue(tracklet: Tracklet, source: Tracklet, min_cosine: float) -> bool:
     """Return True if both differ from the background in about the same direction of color space."""
-    color, source_color = (
-        np.median([blob.color_difference for blob in item.blobs], axis=0) for item in (tracklet, source)
-    )
+    differences = ([blob.color_difference for blob in item.blobs] for item in (tracklet, source))
+    color, source_color = (np.median(colors, axis=0) for colors in differences)
     return bool(color @ source_color > min_cosine * np.linalg.norm(color) * np.linalg.norm(source_color))
 
 
 def _moves_with(positions: np.ndarray, source_positions: np.ndarray, steps: int = 8) -> bool:
     """Return True if one moves whenever the source does; an object that rests until it is hit does not."""
     samples = np.linspace(0, len(source_positions) - 1, steps + 1).astype(int)
-    distance, source_distance = (
-        np.linalg.norm(np.diff(path[samples], axis=0), axis=1) for path in (positions, source_positions)
-    )
+    paths = positions[samples], source_positions[samples]
+    distance, source_distance = (np.linalg.norm(np.diff(path, axis=0), axis=1) for path in paths)
     moving = source_distance > 0.3 * source_distance.max()
     ratio = distance[moving] / source_distance[moving]
     return bool(ratio.min() > 0.1 * ratio.max())

@@ -201,10 +201,8 @@ def count_colored_objects(
     background = np.median(pixels.reshape(-1, 3), 0)
     distance = np.linalg.norm(pixels[..., None, :] - colors.astype(np.float32), axis=-1)
     min_areas = [np.pi * (item.radius or 1.0) ** 2 * settings.min_blob_area for item in scene.objects]
-    masks = [
-        (distance[..., index] < settings.color_distance) & (distance.argmin(-1) == index)
-        for index in range(len(colors))
-    ]
+    nearest, is_similar = distance.argmin(-1), distance < settings.color_distance
+    masks = [is_similar[..., index] & (nearest == index) for index in range(len(colors))]
     is_foreground = np.linalg.norm(pixels - background, axis=-1) > settings.background_distance
     masks.append(is_foreground & (distance.min(-1) > settings.background_distance))
     return [_count_blobs(mask, area) for mask, area in zip(masks, [*min_areas, min(min_areas)], strict=True)]

@@ -164,9 +164,8 @@ def prediction_page(data: ReportData, video: Path | None) -> Page:
     page.section("Predicted and observed motion", *_motion_charts(data), text=f"Dotted: predicted {ahead} before.")
     _add_energy(page, data)
     start = float(data.last_segment.frames[-1].time)
-    page.section(
-        "What happens next", *_future_charts(data, start), text=f"{ahead} past the last frame, at {start:.2f} s."
-    )
+    text = f"{ahead} past the last frame, at {start:.2f} s."
+    page.section("What happens next", *_future_charts(data, start), text=text)
     if data.parameters:
         text = "Values are those of the checkpoint. This clip determined none of them."
         page.section("Physical parameters", parameter_table(data.parameters), text=text)
@@ -213,9 +212,8 @@ def _motion_charts(data: ReportData) -> list[Markup]:
     figures.append(time_chart("confidence", "0 to 1", rows["time"], _curves(data, rows["confidence"]), low=0.0))
     if np.isfinite(rows["psnr"]).any():
         title = f"frame predicted {data.predictor.horizon:.3g} s before"
-        figures.append(
-            time_chart(title, "dB", rows["time"], [Curve("PSNR of the predicted frame", rows["psnr"], WARN)])
-        )
+        curve = Curve("PSNR of the predicted frame", rows["psnr"], WARN)
+        figures.append(time_chart(title, "dB", rows["time"], [curve]))
     return figures
 
 

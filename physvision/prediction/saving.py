@@ -79,9 +79,8 @@ class PredictionPanels:
             outline = outline.reshape(len(segment.frames), len(dots) + 2, *outline.shape[1:])
             radius = item.radius or 2.0
             for index, lines in enumerate(outline):
-                observed[index].append(
-                    Mark(color, lines[0], radius, dots=lines[1:-1, -1], confidence=confidence[index])
-                )
+                path = lines[1:-1, -1]
+                observed[index].append(Mark(color, lines[0], radius, dots=path, confidence=confidence[index]))
                 predicted[index].append(Mark(color, lines[-1], radius, dimmed=True))
         return observed, predicted
 

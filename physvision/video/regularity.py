@@ -51,9 +51,8 @@ def frame_timing(clip: Clip, settings: RegularitySettings = DEFAULT_SETTINGS) ->
     steps = clip.times.diff().double()
     interval = frame_interval(steps)
     dropped = torch.cat([torch.zeros(1, dtype=torch.long), (steps / interval).round().long().sub(1).clamp(min=0)])
-    changes = torch.stack(
-        [(after.short() - before.short()).float().square().mean() for before, after in pairwise(clip.frames)]
-    )
+    differences = (after.short() - before.short() for before, after in pairwise(clip.frames))
+    changes = torch.stack([difference.float().square().mean() for difference in differences])
     side = settings.neighbors
     largest = torch.nn.functional.max_pool1d(changes[None], 2 * side + 1, 1, side)[0]
     duplicated = torch.cat([torch.zeros(1, dtype=torch.bool), changes < settings.max_change * largest])

@@ -37,21 +37,18 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         raise UnsuitableError("it does not bounce")
     first = 0
     if bounces[0] >= 8:
-        before = slice(bounces[0])
-        first = departure_index(
-            times[before], positions[before], settings.parabola.noise_ratio * noise, settings.parabola
-        )
+        before, parabola = slice(bounces[0]), settings.parabola
+        first = departure_index(times[before], positions[before], parabola.noise_ratio * noise, parabola)
     extent = float(np.ptp(positions, axis=0).max())
     windows = [(first, bounces)]
     if len(bounces) >= 3:
         # Balls lose more in a hard impact: where the first one is much harder than the others it may be left out.
         windows.append((bounces[0] + 2, bounces[1:]))
-    return [
-        _model(
-            evidence, indices[start:], times[start:], positions[start:], [bounce - start for bounce in impacts], extent
-        )
-        for start, impacts in windows
-    ]
+    models = []
+    for start, impacts in windows:
+        samples, shifted = slice(start, None), [bounce - start for bounce in impacts]
+        models.append(_model(evidence, indices[samples], times[samples], positions[samples], shifted, extent))
+    return models
 
 
 def impact_restitutions(
@@ -91,10 +88,7 @@ def _restitution_notes(impacts: Float[np.ndarray, "impacts 2"], settings: Bounce
         return []
     log_durations = np.log(impacts[:, 0])
     (slope, intercept), covariance = np.polyfit(log_durations, impacts[:, 1], 1, cov=True)
-    hard_restitution, soft_restitution = (
-        intercept + slope * log_durations.max(),
-        intercept + slope * log_durations.min(),
-    )
+    hard_restitution, soft_restitution = intercept + slope * np.array([log_durations.max(), log_durations.min()])
     if soft_restitution - hard_restitution < settings.min_difference or -slope < 3 * math.sqrt(covariance[0, 0]):
         return []
     return [
@@ -111,14 +105,11 @@ def _model(
     if guess is None:
         raise UnsuitableError("between bounces it does not fly along parabolas")
     audio = audio_restitution(times[bounces], evidence.onsets, 1.5 * evidence.dt, evidence.settings.audio)
-    notes = _restitution_notes(
-        impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples), settings
-    )
+    restitutions = impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples)
+    notes = _restitution_notes(restitutions, settings)
     if audio is not None:
-        note = (
-            f"{audio.num_bounces} bounces are heard, with a restitution of {audio.restitution:.4f} ± {audio.std:.4f}."
-        )
-        notes.insert(0, note)
+        estimate = f"{audio.restitution:.4f} ± {audio.std:.4f}"
+        notes.insert(0, f"{audio.num_bounces} bounces are heard, with a restitution of {estimate}.")
     start = torch.tensor([float(guess.position[0])], dtype=torch.float64)
 
     def setup(values: Values) -> Setup:

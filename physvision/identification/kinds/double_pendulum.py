@@ -41,10 +41,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
 
     # Friction in the hinges is never negative, so it would take over a part of the air's where there is none.
     general_model = model(True, [1.0, 1.0])
-    relaxations = [
-        replace(model(True), relaxations=[general_model]),
-        replace(model(False, [1.0, 1.0]), relaxations=[general_model]),
-    ]
+    relaxations = [replace(part, relaxations=[general_model]) for part in (model(True), model(False, [1.0, 1.0]))]
     models = [replace(model(False), relaxations=relaxations)]
     # Accelerations determine the swing length of the outer arm, but hardly that of the inner one.
     if abs(guess.swing_ratios[1] - 1) > evidence.settings.double_pendulum.min_swing_offset:
@@ -90,10 +87,8 @@ def _guess(evidence: Evidence) -> _Guess:
     indices, times, positions = evidence.samples(settings.min_samples)
     bobs = [positions[:, 2 * k : 2 * k + 2] for k in range(2)]
     circles = [fit_circle(bob) for bob in bobs]
-    errors = [
-        float(np.std(np.linalg.norm(bob - center, axis=1)) / radius)
-        for bob, (center, radius) in zip(bobs, circles, strict=True)
-    ]
+    pairs = zip(bobs, circles, strict=True)
+    errors = [float(np.std(np.linalg.norm(bob - center, axis=1)) / radius) for bob, (center, radius) in pairs]
     inner = int(np.argmin(errors))
     if errors[inner] > settings.max_circle_error:
         raise UnsuitableError("neither of the two objects stays on a circle")
@@ -162,9 +157,8 @@ def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios
     at its arm's swing length, have just these four.
     """
     settings, dt = evidence.settings.double_pendulum, evidence.dt
-    engine = articulated.chain(
-        [1.0, 1.0], dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second)), integrator="runge_kutta_4"
-    )
+    substeps = max(1, math.ceil(dt * settings.steps_per_second))
+    engine = articulated.chain([1.0, 1.0], dt=dt, substeps=substeps, integrator="runge_kutta_4")
     unknowns = _unknowns(evidence, guess, settings)
     if joint_friction:
         unknowns.append(Unknown("joint_damping", [1e-4, 1e-4], low=0.0, unit="1/s"))
@@ -238,10 +232,8 @@ def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Set
     }
     if "joint_damping" in values:
         leaves["joint_damping"] = values["joint_damping"] * mass * swing**2
-    q, v = (
-        torch.stack([values[name][:, 0], values[name].diff(dim=1)[:, 0]], 1)
-        for name in ("angles", "angular_velocities")
-    )
+    # Joint coordinates are relative to the parent arm.
+    q, v = (torch.cat([arm[:, :1], arm.diff(dim=1)], 1) for arm in (values["angles"], values["angular_velocities"]))
     inner_rate, outer_rate, cosine = arm_rates.to(arm_lengths).unbind(1)
     (inner_swing, outer_swing), hinge = (arm[:, None] for arm in swing.unbind(1)), arm_lengths[:, :1]
     outer = ratio[:, None] * outer_swing * (outer_swing * outer_rate + hinge * inner_rate * cosine)
@@ -275,8 +267,7 @@ def _parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
         if "swing_ratios" in values:
             swing = arm_length * values["swing_ratios"][:, index]
             parameters[f"swing_length_{index + 1}"] = "needs gravity or scale" if scale is None else swing / scale
-        damping = (
-            values["joint_damping"][:, index] if "joint_damping" in values else "only the air is observed to slow it"
-        )
-        parameters[f"damping_{index + 1}"] = damping
+        parameters[f"damping_{index + 1}"] = "only the air is observed to slow it"
+        if "joint_damping" in values:
+            parameters[f"damping_{index + 1}"] = values["joint_damping"][:, index]
     return parameters

@@ -138,9 +138,8 @@ def roll_models(evidence: Evidence) -> list[MotionModel]:
 def _decelerates(line: StraightTrack) -> bool:
     """Return whether the mean speed of the second half of the track is lower than that of the first."""
     middle = len(line.times) // 2
-    early_speed, late_speed = (
-        np.polyfit(line.times[part], line.distances[part], 1)[0] for part in (slice(middle), slice(middle, None))
-    )
+    halves = slice(middle), slice(middle, None)
+    early_speed, late_speed = (np.polyfit(line.times[half], line.distances[half], 1)[0] for half in halves)
     return bool(late_speed < early_speed)
 
 
@@ -187,9 +186,7 @@ def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> 
     slope = torch.atan2(heading.sin().abs(), heading.cos().abs())
     parameters: ParameterValues = {"angle": slope, "acceleration": _NEEDS_SCALE, "speed": _NEEDS_SCALE}
     if kind == "slide":
-        parameters["friction"] = (
-            "only gravity's component along the slope less friction is observable: needs gravity and scale"
-        )
+        parameters["friction"] = "only gravity along the slope less friction is observable: needs gravity and scale"
     if "scale" in known_values:
         acceleration = values["acceleration"] / known_values["scale"]
         parameters |= {"acceleration": acceleration, "speed": values["speed"] / known_values["scale"]}
