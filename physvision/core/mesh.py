@@ -268,10 +268,10 @@ def read(path: str | Path) -> Mesh:
 def _grid(size: Sequence[float], divisions: Sequence[int], corner: Sequence[float]) -> npt.NDArray[np.float64]:
     if not len(size) == len(divisions) == len(corner):
         raise InputError(f"size, divisions, corner: expected the same length, got {size}, {divisions}, {corner}")
-    lines = [
-        first + check_positive("size", length) / check_count("divisions", count) * np.arange(count + 1)
-        for length, count, first in zip(size, divisions, corner, strict=True)
+    cells = [
+        check_positive("size", length) / check_count("divisions", n) for length, n in zip(size, divisions, strict=True)
     ]
+    lines = [first + cell * np.arange(n + 1) for first, cell, n in zip(corner, cells, divisions, strict=True)]
     return np.stack(np.meshgrid(*lines, indexing="ij"), -1).reshape(-1, len(size)).astype(np.float64)
 
 

@@ -257,11 +257,8 @@ def _dataclass_to_plain(value: Any, name: str, numbers: dict[int, int]) -> Any:
     # Objects that are compared by identity, such as the bodies of a joint, are referred to by their index in the list.
     if type(value).__eq__ is object.__eq__ and id(value) in numbers:
         return numbers[id(value)]
-    values = {
-        field.name: _to_plain(getattr(value, field.name), f"{name}.{field.name}", numbers)
-        for field in fields(value)
-        if field.init
-    }
+    names = [field.name for field in fields(value) if field.init]
+    values = {key: _to_plain(getattr(value, key), f"{name}.{key}", numbers) for key in names}
     for kind in type(value).__mro__:
         # A class whose constructor does not take its fields is written as the base class that does.
         registered = name_of(kind)

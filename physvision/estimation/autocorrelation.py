@@ -157,10 +157,8 @@ def mixture_posterior(
     positions = problem.predictions(z[None]).detach()[0]
     root = weights.sqrt()[:, None]
     weighted = root * residuals[0], root[..., None] * jacobian[0]
-    objects = [
-        _ObjectResiduals.of(problem, slice(first, first + 2), weighted, positions, settings.max_covariance_rows)
-        for first in range(0, positions.shape[1], 2)
-    ]
+    columns, max_rows = [slice(k, k + 2) for k in range(0, positions.shape[1], 2)], settings.max_covariance_rows
+    objects = [_ObjectResiduals.of(problem, part, weighted, positions, max_rows) for part in columns]
     objects = [item for item in objects if len(item.residuals)]
     prior_terms = prior_derivative * prior_residual, prior
     models, evaluations = _evaluate_noise_models(objects, prior_terms, problem.times, positions, settings)

@@ -168,10 +168,8 @@ def _relax(fit: Fit) -> Fit:
             except UnsuitableError:
                 continue
         # Both fits are scored with the autocorrelation of the relaxed one, closer to that of the tracks' errors.
-        gains = [
-            score(relaxed, relaxed.uncertainty.autocorrelation) - score(fit, relaxed.uncertainty.autocorrelation)
-            for relaxed in refits
-        ]
+        pairs = [(candidate, candidate.uncertainty.autocorrelation) for candidate in refits]
+        gains = [score(candidate, correlation) - score(fit, correlation) for candidate, correlation in pairs]
         if max(gains, default=0.0) <= 0:
             return fit
         fit = refits[gains.index(max(gains))]

@@ -34,14 +34,9 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command's options."""
-    parser = _Parser(
-        prog="physvision identify",
-        description="Identify the kind of motion in a clip and its physical parameters, with intervals.",
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "video", nargs="?", help="video, folder of pictures, or CSV of tracks (t,x,y[,angle] of each object)"
-    )
+    description = "Identify the kind of motion in a clip and its physical parameters, with intervals."
+    parser = _Parser(prog="physvision identify", description=description, allow_abbrev=False)
+    parser.add_argument("video", nargs="?", help="video, folder of pictures, or CSV of tracks (t,x,y[,angle] each)")
     parser.add_argument("--motion", help=f"kind of motion ({', '.join(KINDS)}), or an MJCF or URDF file; default: all")
     parser.add_argument(
         "--known", action="append", default=[], metavar="NAME=VALUE[±STD],…",
@@ -56,9 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     clip.add_argument("--to", dest="stop", type=float, metavar="S", help="time of the clip to end at, s")
     clip.add_argument("--unit", default="px", help="unit of x and y in a CSV: px (y down), or m, cm, mm (y up)")
     scene = parser.add_argument_group("custom scene (--motion scene.xml)")
-    scene.add_argument(
-        "--unknown", action="append", metavar="NAME[=LOW..HIGH],…", help="unknowns, such as mass:cart=1..5"
-    )
+    scene.add_argument("--unknown", action="append", metavar="NAME[=LOW..HIGH],…", help="unknowns: mass:cart=1..5")
     scene.add_argument("--follow", metavar="NAME,…", help="tracked bodies, shapes or sites; default: all moving bodies")
     scene.add_argument("--plane", help="axes of the scene to the right and up in the picture: xz, or -xz from behind")
     scene.add_argument("--ignore", metavar="FEATURE,…", help="features of the file to leave out, such as contact,limit")

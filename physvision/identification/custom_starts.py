@@ -64,9 +64,8 @@ class StartSearch:
             positions = (self.points.positions(states) @ self.plane.T).unflatten(0, (-1, draws, len(times)))
         change = (positions[1:] - positions[:1]) / settings.nudge
         shift = change.mean((2, 3), keepdim=True)
-        has_deformation, has_motion = (
-            part.abs().amax((1, 2, 3, 4)) > settings.min_sensitivity for part in (change - shift, change)
-        )
+        parts = change - shift, change
+        has_deformation, has_motion = (part.abs().amax((1, 2, 3, 4)) > settings.min_sensitivity for part in parts)
         return has_deformation[:num_velocities], has_motion[num_velocities:]
 
     def best_starts(
@@ -172,10 +171,8 @@ class StartSearch:
             for axis in range(engine.nv):
                 step = torch.zeros(len(q), engine.nv, dtype=q.dtype)
                 step[:, axis] = nudge
-                forward, backward = (
-                    self.points.positions(State(engine.integrate(q, side), torch.zeros_like(step)), leaves)
-                    for side in (step, -step)
-                )
+                sides = (State(engine.integrate(q, side), torch.zeros_like(step)) for side in (step, -step))
+                forward, backward = (self.points.positions(side, leaves) for side in sides)
                 columns.append(((forward - backward) @ self.plane.T / (2 * nudge)).flatten(1))
         jacobian = torch.stack(columns, 2)
         inverse = torch.linalg.pinv(jacobian, rtol=0.05)

@@ -56,15 +56,13 @@ def expected_holdout_error(fit: Fit) -> float:
     """
     training = fit.without_holdout()
     try:
-        covariance = uncertainty(
-            training.problem, training.z, robust=True, linearization=training.linearization
-        ).covariance
+        posterior = uncertainty(training.problem, training.z, robust=True, linearization=training.linearization)
     except DerivativeError:
         return math.inf
     jacobian = fit.problem.linearize(training.z[None])[1][0] / torch.as_tensor(fit.problem.weight)[..., None]
     holdout = slice(fit.holdout_start, None)
     rows = jacobian[holdout][torch.isfinite(fit.problem.observed[holdout])]
-    variance = torch.einsum("ni,ij,nj->n", rows, covariance, rows).mean()
+    variance = torch.einsum("ni,ij,nj->n", rows, posterior.covariance, rows).mean()
     return math.sqrt(2 * (float(variance) + fit.noise**2))
 
 

@@ -142,12 +142,10 @@ def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
     horizons = [] if model.horizon is None else geometric_horizons(model.horizon, duration)
     training_end = settings.training_fraction * duration
     training_horizons = [horizon for horizon in horizons if horizon <= training_end]
-    candidates = horizon_continuation(
-        problem.truncate(training_end), training_horizons, start, max_candidates=max_candidates
-    )
-    candidates = horizon_continuation(
-        problem, [training_end] if training_horizons else [], candidates, max_candidates=max_candidates
-    )
+    training = problem.truncate(training_end)
+    candidates = horizon_continuation(training, training_horizons, start, max_candidates=max_candidates)
+    horizon = [training_end] if training_horizons else []
+    candidates = horizon_continuation(problem, horizon, candidates, max_candidates=max_candidates)
     # A coarse tolerance suffices: the minimum is refined below.
     optimum = fit_with_continuation(
         problem, horizons[len(training_horizons) :], candidates, max_candidates=max_candidates, tolerance=1e-5

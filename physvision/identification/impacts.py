@@ -77,12 +77,8 @@ def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> B
     gravity = float(np.average([value for value, _ in downward], weights=[count**3 for _, count in downward]))
     floors = [float(positions[max(bounce - 1, 0) : bounce + 2, 1].max()) for bounce in bounces]
     ratios = [after / before for before, after in pairwise(np.diff(bounces).tolist())]
-    if len(bounces) > 1:
-        ratios.insert(
-            0, _restitution_by_heights(positions[: bounces[0], 1], positions[bounces[0] : bounces[1], 1], floors[0])
-        )
-    else:
-        ratios = [_restitution_by_heights(positions[: bounces[0], 1], positions[bounces[0] :, 1], floors[0])]
+    before, after = positions[: bounces[0], 1], positions[bounces[0] : edges[2], 1]
+    ratios.insert(0, _restitution_by_heights(before, after, floors[0]))
     count = max(4, min(bounces[0] - 1, 12))
     elapsed = times[:count] - times[0]
     without_gravity = positions[:count].copy()
@@ -129,11 +125,10 @@ def find_impact(
         if (window & (elapsed < 0)).sum() < 3 or (window & (elapsed > 0)).sum() < 3:
             continue
         window_times = elapsed[window]
-        kinked_basis = np.stack(
-            [np.ones_like(window_times), np.minimum(window_times, 0), np.maximum(window_times, 0)], 1
-        )
+        ones, clipped = np.ones_like(window_times), (np.minimum(window_times, 0), np.maximum(window_times, 0))
+        kinked_basis = np.stack([ones, *clipped], 1)
         solution, cost = _fit(kinked_basis, positions[window])
-        cost -= _fit(np.stack([np.ones_like(window_times), window_times], 1), positions[window])[1]
+        cost -= _fit(np.stack([ones, window_times], 1), positions[window])[1]
         if cost < min_cost:
             min_cost, impact = cost, Impact(float(times[index]), solution[1], solution[2], solution[0])
     return impact if min_cost < -1e-4 * total else None

@@ -119,11 +119,8 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     )
     page.add(report.stat_cards(_key_numbers(result)))
     if video_path is not None:
-        page.section(
-            "The clip",
-            report.embed_video(video_path),
-            text="Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second.",
-        )
+        text = "Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second."
+        page.section("The clip", report.embed_video(video_path), text=text)
     parameters = result.parameters.items()
     unidentifiable = [(_readable(name), entry.reason) for name, entry in parameters if not entry.identifiable]
     reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []

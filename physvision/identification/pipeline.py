@@ -91,9 +91,8 @@ def identify(
         tracks = select_tracks(source, object, start, stop, settings.tracks)
         view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
     if fps is not None:
-        tracks = [
-            replace(track, times=track.times / (fps * frame_interval(track.times, settings.tracks))) for track in tracks
-        ]
+        slowness = [fps * frame_interval(track.times, settings.tracks) for track in tracks]
+        tracks = [replace(track, times=track.times / part) for track, part in zip(tracks, slowness, strict=True)]
     if any(track.unit == "m" for track in tracks):
         priors.setdefault("scale", KnownValue(1.0))
     tracks, notes = _prepare_tracks(tracks, motion, min_tracks, settings)

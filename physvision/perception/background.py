@@ -148,10 +148,8 @@ class Background:
     def _estimate_gains(self, frame: np.ndarray, image: np.ndarray, shift: np.ndarray) -> np.ndarray:
         """Estimate the relative brightness of each channel of a shifted frame, on every fifth row and column."""
         height, width = image.shape[:2]
-        rows, columns = (
-            np.clip(np.arange(0, size, 5) + round(float(offset)), 0, size - 1)
-            for size, offset in ((height, shift[1]), (width, shift[0]))
-        )
+        axes = (height, round(float(shift[1]))), (width, round(float(shift[0])))
+        rows, columns = (np.clip(np.arange(0, size, 5) + offset, 0, size - 1) for size, offset in axes)
         reference = image[::5, ::5].reshape(-1, 3)
         current = frame[np.ix_(rows, columns)].reshape(-1, 3)
         gains = np.ones(3)

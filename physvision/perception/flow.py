@@ -140,11 +140,8 @@ def warp(
 ) -> Float[Tensor, "batch channels height width"]:
     """Sample frames bilinearly where the flow leads from each pixel; the border is replicated."""
     height, width = frames.shape[-2:]
-    y, x = torch.meshgrid(
-        torch.arange(height, dtype=flow.dtype, device=flow.device),
-        torch.arange(width, dtype=flow.dtype, device=flow.device),
-        indexing="ij",
-    )
+    y, x = (torch.arange(size, dtype=flow.dtype, device=flow.device) for size in (height, width))
+    y = y[:, None]
     grid = torch.stack([(2 * (x + flow[:, 0]) + 1) / width - 1, (2 * (y + flow[:, 1]) + 1) / height - 1], -1)
     return functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
 

@@ -189,11 +189,8 @@ class _Analysis:
         is_biased = area_error > max(settings.max_area_error, settings.area_outlier * scatter)
         sigma = np.hypot(sigma, np.where(is_biased, 0.5 * radius * area_error, 0.0))
         items = [item for item, flag in zip(detections, complete, strict=True) if flag and item is not None]
-        angle = unwrap_orientation(
-            np.array([item.angle for item in items]),
-            np.array([item.axis_ratio for item in items]),
-            self.settings.refinement.min_axis_ratio,
-        )
+        angles, axis_ratios = np.array([(item.angle, item.axis_ratio) for item in items]).T
+        angle = unwrap_orientation(angles, axis_ratios, self.settings.refinement.min_axis_ratio)
         if angle is not None:
             angle = np.interp(frames, frames[complete], angle, np.nan, np.nan)
         red, green, blue = (float(level) / 255 for level in candidate.target.color)

@@ -161,11 +161,8 @@ def repair_timestamps(
     delays = np.concatenate([[0.0], np.cumsum(gaps)]) * float(np.median(np.diff(times)))
     # Unobserved frames, such as repeated ones, are spread evenly between observed ones.
     frames = np.arange(len(times))
-    times = np.where(
-        frames < observed[0],
-        times,
-        np.where(frames > observed[-1], times + delays[-1], np.interp(frames, observed, times[observed] + delays)),
-    )
+    between = np.interp(frames, observed, times[observed] + delays)
+    times = np.where(frames < observed[0], times, np.where(frames > observed[-1], times + delays[-1], between))
     note = f"{count} frames were dropped or repeated although the timestamps are even; times follow the motion."
     return [replace(track, times=times, notes=(*track.notes, note)) for track in tracks]
 

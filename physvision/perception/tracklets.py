@@ -301,8 +301,7 @@ def _merge_cost(early: Tracklet, late: Tracklet, max_gap: float) -> float:
     end, start = early.blobs[-1].position, late.blobs[0].position
     speed = max(np.linalg.norm(velocity), np.linalg.norm(next_velocity))
     gate = early.size + 0.7 * speed * gap
-    distance = min(
-        np.linalg.norm(end + velocity * gap / 2 - start + next_velocity * gap / 2), np.linalg.norm(start - end)
-    )
+    middle_offset = end + velocity * gap / 2 - start + next_velocity * gap / 2
+    distance = min(np.linalg.norm(middle_offset), np.linalg.norm(start - end))
     appearance_difference = min(dissimilarity(early, late), dissimilarity(early.blobs[-1], late.blobs[0]))
     return float(distance / gate) + 0.7 * appearance_difference

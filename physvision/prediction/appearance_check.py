@@ -143,10 +143,8 @@ class AppearanceCheck:
 def _sample(frames: Frames, points: Float[np.ndarray, "frames samples 2"]) -> Float[np.ndarray, "frames samples c"]:
     """Sample frames bilinearly at points, px."""
     maps = (points - 0.5).astype(np.float32)
-    samples = [
-        cv2.remap(frame, coordinates[None, :, 0], coordinates[None, :, 1], cv2.INTER_LINEAR)
-        for frame, coordinates in zip(frames, maps, strict=True)
-    ]
+    pairs = zip(frames, maps[:, None, :, 0], maps[:, None, :, 1], strict=True)
+    samples = [cv2.remap(frame, x, y, cv2.INTER_LINEAR) for frame, x, y in pairs]
     return np.stack(samples).reshape(*points.shape[:2], -1)
 
 

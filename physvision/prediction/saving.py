@@ -47,12 +47,8 @@ class PredictionPanels:
     def __init__(self, predictor: Predictor) -> None:
         scene, ahead = predictor.scene, f"predicted {predictor.horizon:.3g} s before"
         self._predictor = predictor
-        self._canvas = Canvas(
-            scene.size,
-            ("video and observed state", ahead, "difference"),
-            scene.fps,
-            f"error of the frame {ahead}, % of full brightness",
-        )
+        titles = ("video and observed state", ahead, "difference")
+        self._canvas = Canvas(scene.size, titles, scene.fps, f"error of the frame {ahead}, % of full brightness")
 
     def draw(self, segment: Segment) -> Iterator[np.ndarray]:
         """Draw the frames of a segment; the engine is evaluated at once, images are drawn on iteration."""
@@ -62,17 +58,12 @@ class PredictionPanels:
         """Compute the marks of each observed and each predicted frame."""
         scene, steps = self._predictor.scene, self._predictor.steps
         dots = np.unique(np.linspace(0, steps, min(MAX_DOTS, steps) + 1).round().astype(int))[1:].tolist()
-        parts = (
-            (segment.states.q, segment.rollout.q, segment.predicted.q),
-            (segment.states.v, segment.rollout.v, segment.predicted.v),
-        )
-        q, v = (
-            torch.cat([state[:, None], rollout[:, dots], predicted[:, None].nan_to_num()], 1).flatten(0, 1)
-            for state, rollout, predicted in parts
-        )
+        states, rollout, predicted = segment.states, segment.rollout, segment.predicted
+        q = torch.cat([states.q[:, None], rollout.q[:, dots], predicted.q[:, None].nan_to_num()], 1).flatten(0, 1)
+        v = torch.cat([states.v[:, None], rollout.v[:, dots], predicted.v[:, None].nan_to_num()], 1).flatten(0, 1)
         points = outlines(self._predictor.model, scene, State(q, v).to(self._predictor.device))
-        observed: list[list[Mark]] = [[] for _ in segment.frames]
-        predicted: list[list[Mark]] = [[] for _ in segment.frames]
+        observed_marks: list[list[Mark]] = [[] for _ in segment.frames]
+        predicted_marks: list[list[Mark]] = [[] for _ in segment.frames]
         for item, color, outline, confidence in zip(
             scene.objects, object_colors(scene.objects), points, segment.confidence.T.tolist(), strict=False
         ):
@@ -80,9 +71,9 @@ class PredictionPanels:
             radius = item.radius or 2.0
             for index, lines in enumerate(outline):
                 path = lines[1:-1, -1]
-                observed[index].append(Mark(color, lines[0], radius, dots=path, confidence=confidence[index]))
-                predicted[index].append(Mark(color, lines[-1], radius, dimmed=True))
-        return observed, predicted
+                observed_marks[index].append(Mark(color, lines[0], radius, dots=path, confidence=confidence[index]))
+                predicted_marks[index].append(Mark(color, lines[-1], radius, dimmed=True))
+        return observed_marks, predicted_marks
 
     def _frames(
         self, segment: Segment, observed: list[list[Mark]], predicted: list[list[Mark]]

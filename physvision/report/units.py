@@ -59,12 +59,9 @@ class Units:
 
     def _per_coordinate(self, lengths: Mapping[str, float], default: float, dimensionless: float) -> np.ndarray:
         """Arrange a value for each coordinate: lengths by name, divided by the scale, and one for other units."""
-        return np.array(
-            [
-                lengths.get(name, default) / (self.scale or 1.0) if unit == "px" else dimensionless
-                for name, unit in self.scene.coordinates.items()
-            ]
-        )
+        scaled = {name: lengths.get(name, default) / (self.scale or 1.0) for name in self.scene.coordinates}
+        units = self.scene.coordinates.items()
+        return np.array([scaled[name] if unit == "px" else dimensionless for name, unit in units])
 
 
 def pixels_per_meter(scale: float | str | None, scene: Scene) -> float | None:

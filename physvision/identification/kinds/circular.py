@@ -55,12 +55,8 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
 
 
 def _pendulum_setup(values: Values) -> Setup:
-    leaves = {
-        "restoring": values["restoring"],
-        "velocity_decay": values["damping"],
-        "drag": values["drag"],
-        "length": values["arm_length"],
-    }
+    leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"], "drag": values["drag"]}
+    leaves["length"] = values["arm_length"]
     return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]), leaves)
 
 

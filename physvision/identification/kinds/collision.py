@@ -187,10 +187,9 @@ def _state_at(values: Values, time: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _engine(distance: float, dt: float) -> rigid2d.World:
-    discs = [
-        rigid2d.Circle(distance / 2, (2 * distance * side, 0), restitution=0.5, friction=0.0, name=name)
-        for side, name in ((-1, "first"), (1, "second"))
-    ]
+    positions = {"first": (-2 * distance, 0), "second": (2 * distance, 0)}
+    material = {"restitution": 0.5, "friction": 0.0}
+    discs = [rigid2d.Circle(distance / 2, position, name=name, **material) for name, position in positions.items()]
     return rigid2d.World(discs, gravity=(0, 0), dt=dt)
 
 

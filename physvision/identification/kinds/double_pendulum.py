@@ -223,13 +223,8 @@ def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Set
     inertia = (mass * swing**2 * point_inertia)[..., None, None] * torch.eye(3, dtype=arm_lengths.dtype)
     centers = torch.stack([torch.stack([zero, zero, -arm], 1) for arm in swing.unbind(1)], 1)
     hinges = torch.stack([torch.zeros_like(centers[:, 0]), torch.stack([zero, zero, -arm_lengths[:, 0]], 1)], 1)
-    leaves = {
-        "mass": mass,
-        "center_of_mass": centers,
-        "inertia": inertia,
-        "position": hinges,
-        "gravity": torch.stack([zero, zero, -values["gravity"]], 1),
-    }
+    leaves = {"mass": mass, "center_of_mass": centers, "inertia": inertia, "position": hinges}
+    leaves["gravity"] = torch.stack([zero, zero, -values["gravity"]], 1)
     if "joint_damping" in values:
         leaves["joint_damping"] = values["joint_damping"] * mass * swing**2
     # Joint coordinates are relative to the parent arm.

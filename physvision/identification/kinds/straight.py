@@ -103,10 +103,8 @@ def position_on_line(sampled: SampledState, origin: str) -> torch.Tensor:
 
 
 _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s", "gravity": "m/s²"}
-_ALTERNATIVES = {
-    "slide": {"roll": "whether it turns: marks on it would show that"},
-    "roll": {"slide": "whether it turns: marks on it would show that"},
-}
+_DISTINCTION = "whether it turns: marks on it would show that"
+_ALTERNATIVES = {"slide": {"roll": _DISTINCTION}, "roll": {"slide": _DISTINCTION}}
 _NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
@@ -230,12 +228,8 @@ def _stopping_parameters(values: Values, known_values: KnownTensors) -> Paramete
     if "scale" not in known_values:
         return dict.fromkeys(("acceleration", "speed", "friction"), _NEEDS_SCALE)
     acceleration = values["deceleration"] / known_values["scale"]
-    has_gravity = "gravity" in known_values
-    return {
-        "acceleration": acceleration,
-        "speed": values["speed"] / known_values["scale"],
-        "friction": acceleration / known_values["gravity"] if has_gravity else "needs gravity",
-    }
+    friction = acceleration / known_values["gravity"] if "gravity" in known_values else "needs gravity"
+    return {"acceleration": acceleration, "speed": values["speed"] / known_values["scale"], "friction": friction}
 
 
 def spring_models(evidence: Evidence) -> list[MotionModel]:
@@ -277,10 +271,8 @@ def spring_models(evidence: Evidence) -> list[MotionModel]:
 def _spring_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return the damped period and the damping, and the stiffness by the mass or the mass by the stiffness."""
     restoring, damping = values["restoring"], values["damping"]
-    parameters: ParameterValues = {
-        "period": 2 * math.pi / (restoring - damping.square() / 4).clamp(min=1e-12).sqrt(),
-        "damping": damping,
-    }
+    frequency = (restoring - damping.square() / 4).clamp(min=1e-12).sqrt()
+    parameters: ParameterValues = {"period": 2 * math.pi / frequency, "damping": damping}
     if "mass" in known_values:
         parameters["stiffness"] = restoring * known_values["mass"]
     elif "stiffness" in known_values:
