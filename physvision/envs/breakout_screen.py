@@ -36,9 +36,8 @@ def find_bricks(image: Image) -> Bool[np.ndarray, "rows columns"]:
 def find_ball(image: Image) -> tuple[float, float] | None:
     """Return the left and upper edge of the ball in pixels; None if it is not on the screen."""
     mask = image[FIELD_TOP:FIELD_BOTTOM, LEFT:RIGHT, 0] == _RED
-    top_brick_row = mask[BRICK_TOP - FIELD_TOP : BRICK_TOP - FIELD_TOP + BRICK_HEIGHT].reshape(
-        BRICK_HEIGHT, COLUMNS, BRICK_WIDTH
-    )
+    rows = slice(BRICK_TOP - FIELD_TOP, BRICK_TOP - FIELD_TOP + BRICK_HEIGHT)
+    top_brick_row = mask[rows].reshape(BRICK_HEIGHT, COLUMNS, BRICK_WIDTH)
     top_brick_row &= ~top_brick_row.all((0, 2))[None, :, None]
     rows, columns = np.nonzero(mask)
     if not len(rows):

@@ -242,9 +242,8 @@ def ant(compliant: bool = False, integrator: str = "runge_kutta_4") -> Environme
     else:
         engine = articulated.load(file, dt=ANT_DT_S)
     # In the reference pose of the file the knees are beyond their stops.
-    standing_q = torch.tensor(
-        [0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *(0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)]
-    ).double()
+    joint_angles = (0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0)
+    standing_q = torch.tensor([0.0, 0.0, 0.75, 1.0, 0.0, 0.0, 0.0, *joint_angles], dtype=torch.float64)
 
     def reset(batch: int, generator: torch.Generator) -> State:
         displacement = 0.2 * torch.rand(batch, engine.nv, generator=generator, dtype=torch.float64) - 0.1

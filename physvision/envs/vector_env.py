@@ -74,12 +74,8 @@ class VectorEnv:
 
     def set_states(self, state: State, failed: Bool[Tensor, " batch"], steps: int | Int[Tensor, " batch"] = 1) -> None:
         """Set the states of the worlds after a number of steps; failed worlds keep their previous states."""
-        previous, failed_mask = self.state, failed[:, None]
-        q, v = (
-            torch.where(failed_mask, previous.q, state.q.detach()),
-            torch.where(failed_mask, previous.v, state.v.detach()),
-        )
-        self.state = State(q, v)
+        failed_mask, previous, end = failed[:, None], self.state, state.detach()
+        self.state = State(*(torch.where(failed_mask, *pair) for pair in ((previous.q, end.q), (previous.v, end.v))))
         self.elapsed_steps = self.elapsed_steps + steps
         self.failures += int(failed.sum())
 

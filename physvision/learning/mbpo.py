@@ -107,14 +107,11 @@ class Mbpo(OffPolicyAgent):
         capacity = settings.num_model_rollouts * settings.rollout_length[1]
         self.model_buffer, self.engine_buffer = (ReplayBuffer(capacity, self._field_sizes) for _ in range(2))
         enhancement = settings.sample_enhancement
-        self.sample_enhancement = (
-            SampleEnhancement(env, enhancement, settings.off_policy.buffer_size)
-            if enhancement.augmented_per_real
-            else None
-        )
-        self.augmented_buffer = ReplayBuffer(
-            settings.num_model_rollouts if enhancement.augmented_per_real else 1, self._field_sizes
-        )
+        capacity, self.sample_enhancement = 1, None
+        if enhancement.augmented_per_real:
+            capacity = settings.num_model_rollouts
+            self.sample_enhancement = SampleEnhancement(env, enhancement, settings.off_policy.buffer_size)
+        self.augmented_buffer = ReplayBuffer(capacity, self._field_sizes)
         self.discarded_counts = Counts(branches=0, jacobians=0, contact_changes=0, model_steps=0)
         self.counts = Counts(updates=0, engine_steps=0)
         self._model_metrics: dict[str, float] = {}

@@ -97,9 +97,8 @@ def engine_rollouts(
     for branch_indices, gradient in zip(forward_pass.branches, gradients, strict=True):
         failed[branch_indices] |= ~gradient.isfinite().all(1)
     valid = ~failed[torch.cat(forward_pass.branches)]
-    transitions = {
-        name: torch.cat([step[name] for step in forward_pass.steps])[valid] for name in forward_pass.steps[0]
-    }
+    steps = forward_pass.steps
+    transitions = {name: torch.cat([step[name] for step in steps])[valid] for name in steps[0]}
     gradient = torch.cat(gradients)[valid].float()
     if max_action_grad is not None:
         gradient = gradient * (max_action_grad / gradient.norm(dim=1, keepdim=True).clamp_min(max_action_grad))
@@ -139,9 +138,8 @@ def _simulate(agent: Sac, env: Environment, start: State, elapsed_steps: Tensor,
             break
     final_action = actor(obs, frozen_weights=True)[0][:, : len(limit)].tanh()
     final_value = agent.q_values(obs, final_action, frozen_weights=True).amin(0)
-    return _ForwardPass(
-        steps, branches, rewards, perturbations, failed, active, final_value, objective + final_value.sum()
-    )
+    objective = objective + final_value.sum()
+    return _ForwardPass(steps, branches, rewards, perturbations, failed, active, final_value, objective)
 
 
 def _returns(forward_pass: _ForwardPass, start: State, discount: float) -> list[Float[Tensor, " active"]]:

@@ -69,10 +69,8 @@ class ReplayBuffer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all rows and the index of the next one."""
-        return {
-            "rows": {name: rows.clone() for name, rows in self.contents().items()},
-            "write_index": self._write_index,
-        }
+        rows = {name: values.clone() for name, values in self.contents().items()}
+        return {"rows": rows, "write_index": self._write_index}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the result of `state_dict`."""

@@ -150,10 +150,8 @@ class Sac:
         noise = torch.randn(num_noise_rows, self.actor.action_size, generator=self.generator)
         noise = noise if evaluation is None or not update_actor else torch.cat([noise, evaluation.noise])
         sample = TanhNormalSample.draw(output[0], noise)
-        return sample.slice_rows(0, count), (
-            sample.slice_rows(count),
-            cache.slice_batch(count),
-        ) if update_actor else None
+        actor_pass = (sample.slice_rows(count), cache.slice_batch(count)) if update_actor else None
+        return sample.slice_rows(0, count), actor_pass
 
     def _lower_critic(self, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Return the lower critic's value of actions, and its gradient with respect to them."""

@@ -275,9 +275,8 @@ class Shac(Learner):
         for k in reversed(range(value.shape[1])):
             bootstrap = (1 - td_lambda) * value[:, k] + td_lambda * next_return
             bootstrap = torch.where(window.truncated[:, k], value[:, k], bootstrap)
-            next_return = window.reward[:, k] + self.settings.discount * torch.where(
-                window.terminated[:, k], 0.0, bootstrap
-            )
+            bootstrap = torch.where(window.terminated[:, k], 0.0, bootstrap)
+            next_return = window.reward[:, k] + self.settings.discount * bootstrap
             targets[:, k] = next_return
         return targets
 

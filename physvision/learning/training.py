@@ -85,14 +85,8 @@ def train(
             write_atomically(best, run_folder / BEST)
         print(" ".join(f"{name} {value:.5g}" for name, value in evaluations[-1].items()), flush=True)
         if evaluations[-1]["finished"] or _crosses(before, learner.env_steps, schedule.checkpoint_every):
-            cpu_seconds = time.process_time() - start
-            state = {
-                "run_config": run_config,
-                "cpu_seconds": cpu_seconds,
-                "evaluations": evaluations,
-                "learner": learner.state_dict(),
-            }
-            write_atomically(state, run_folder / CHECKPOINT)
+            state = {"run_config": run_config, "evaluations": evaluations, "learner": learner.state_dict()}
+            write_atomically(state | {"cpu_seconds": time.process_time() - start}, run_folder / CHECKPOINT)
         (run_folder / PROGRESS).write_text("".join(json.dumps(evaluation) + "\n" for evaluation in evaluations))
     writer.close()
     return evaluations
