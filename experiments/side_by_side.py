@@ -32,7 +32,7 @@ class Many(Policy):
     def __init__(self, networks: Sequence[MlpPolicy]) -> None:
         super().__init__()
         self.depth = len(networks[0].hidden)
-        layers = [[*network.hidden, network.output, *filter(None, [network.skip_layer])] for network in networks]
+        layers = [[*network.hidden, network.output] for network in networks]
         rows = list(zip(*layers, strict=True))
         self.weights = nn.ParameterList(torch.stack([entry.weight.detach().mT for entry in row]) for row in rows)
         self.biases = nn.ParameterList(torch.stack([entry.bias.detach()[None] for entry in row]) for row in rows)

@@ -157,17 +157,6 @@ def test_a_plan_is_played_as_if_asked_period_by_period():
     assert max(float(entry.abs().max()) for entry in apart[3:]) > 1e-6
 
 
-def test_a_direct_layer_is_still_at_first_and_learns():
-    policy = MlpPolicy(2, (7,), 3, skip=True)
-    sensed = torch.randn(4, 5, 2)
-    policy.zero_output()
-    output, _ = policy(sensed, policy.initial_hidden(sensed))
-    assert output.shape == (4, 5, 3)
-    assert not bool(output.any())
-    slopes = torch.autograd.grad(output.sum(), [policy.skip_layer.weight])
-    torch.testing.assert_close(slopes[0][0], sensed.sum((0, 1)))
-
-
 def trained(**habits):
     from lightning import Trainer
 

@@ -102,41 +102,34 @@ def add_size(patch: Patch, row: int, p: int, weight: scalar, sample: PatchSample
 
 
 @wp.func
-def border_adjoint(
-    s: Contents,
-    at: Pixel,
-    p: int,
-    x: scalar,
-    y: scalar,
-    across_x: scalar,
-    across_y: scalar,
-    color: scalar,
-    bent: bool,
-    g: Gradients,
+def add_border_flux(
+    s: Contents, at: Pixel, p: int, x: scalar, y: scalar, nx: scalar, ny: scalar, color: scalar, g: Gradients
 ):
+    """Add the flux over a border from one sample, given its center, n ds and the reference color; return its color."""
+    patch = s.patches[at.b, p]
+    hit = sample_border(patch, x, y, nx, ny, s.taps)
+    color_there = weighted_color(s.texels, g, at, patch, hit)
+    jump = color_there - color
+    add_motion(patch, at.row, p, x, y, hit, jump * nx, jump * ny, g)
+    return color_there
+
+
+@wp.func
+def border_adjoint(s: Contents, at: Pixel, p: int, border: vec5, color: scalar, bent: bool, g: Gradients):
     """Add the flux over a border, given its center, its n ds and the reference color; return its mean color.
 
     If color and velocity change along it, they are sampled at the two points of Gauss' rule.
     """
-    patch = s.patches[at.b, p]
+    x = at.x + border[0]
+    y = at.y + border[1]
     if not bent:
-        hit = sample_border(patch, x, y, across_x, across_y, s.taps)
-        color_there = weighted_color(s.texels, g, at, patch, hit)
-        jump = color_there - color
-        add_motion(patch, at.row, p, x, y, hit, jump * across_x, jump * across_y, g)
-        return color_there
+        return add_border_flux(s, at, p, x, y, border[2], border[3], color, g)
     mean = scalar(0.0)
     for half in range(2):
         away = GAUSS * scalar(2 * half - 1)
-        px = x + away * across_y
-        py = y - away * across_x
-        nx = HALF * across_x
-        ny = HALF * across_y
-        hit = sample_border(patch, px, py, nx, ny, s.taps)
-        color_there = weighted_color(s.texels, g, at, patch, hit)
-        jump = color_there - color
-        add_motion(patch, at.row, p, px, py, hit, jump * nx, jump * ny, g)
-        mean += HALF * color_there
+        px = x + away * border[3]
+        py = y - away * border[2]
+        mean += HALF * add_border_flux(s, at, p, px, py, HALF * border[2], HALF * border[3], color, g)
     return mean
 
 
@@ -158,9 +151,8 @@ def covering_adjoint(s: Contents, at: Pixel, p: int, g: Gradients):
         for side in range(4):
             across_x = scalar((2 * (side % 2) - 1) * (1 - side / 2))
             across_y = scalar((2 * (side % 2) - 1) * (side / 2))
-            bx = at.x + HALF * across_x
-            by = at.y + HALF * across_y
-            border_adjoint(s, at, p, bx, by, across_x, across_y, color, True, g)
+            border = vec5(HALF * across_x, HALF * across_y, across_x, across_y, ZERO)
+            border_adjoint(s, at, p, border, color, True, g)
     else:
         slope_x, slope_y = covering_color_slopes(s, at, patch, sample.hit, g)
         add_motion(patch, at.row, p, at.x, at.y, sample.hit, slope_x, slope_y, g)
@@ -217,9 +209,7 @@ def layer_adjoint(
             border = borders[k]
             border[4] = color
             if changes:
-                bx = at.x + border[0]
-                by = at.y + border[1]
-                border[4] = border_adjoint(s, at, p, bx, by, border[2], border[3], color, bent, g)
+                border[4] = border_adjoint(s, at, p, border, color, bent, g)
             borders[k] = border
     return color
 

@@ -11,20 +11,12 @@ from .visible import STEP, clip, nearest_layer
 
 @wp.func
 def append_border(
-    borders: wp.array(dtype=vec5),
-    owners: wp.array(dtype=int2),
-    n: int,
-    x: scalar,
-    y: scalar,
-    across_x: scalar,
-    across_y: scalar,
-    layer: int,
-    piece: int,
+    borders: wp.array(dtype=vec5), owners: wp.array(dtype=int2), n: int, p: vec2, across: vec2, layer: int, piece: int
 ):
     """Append one border with its layer and piece; return the number of borders."""
     if n >= MAX_BORDERS:
         return n
-    borders[n] = vec5(x, y, across_x, across_y, ZERO)
+    borders[n] = vec5(p[0], p[1], across[0], across[1], ZERO)
     owners[n] = int2(layer, piece)
     return n + 1
 
@@ -33,25 +25,18 @@ def append_border(
 def append_pixel_sides(lists: Lists, count: int, borders: wp.array(dtype=vec5), owners: wp.array(dtype=int2), n: int):
     """Append the visible parts of layers on the sides of the pixel: center, n ds; layer, NO_PATCH."""
     for side in range(4):
-        across_x = scalar((2 * (side % 2) - 1) * (1 - side / 2))
-        across_y = scalar((2 * (side % 2) - 1) * (side / 2))
-        px = HALF * across_x
-        py = HALF * across_y
-        ux = wp.abs(across_y)
-        uy = wp.abs(across_x)
+        sign = scalar(2 * (side % 2) - 1)
+        across = vec2(sign * scalar(1 - side / 2), sign * scalar(side / 2))
+        u = vec2(wp.abs(across[1]), wp.abs(across[0]))
         for k in range(count):
-            lo, hi = clip(lists, k, -1, px, py, ux, uy, ZERO, -HALF, HALF)
-            lists.spans[k] = vec2(lo, hi)
+            lists.spans[k] = clip(lists, k, -1, HALF * across, u, ZERO, vec2(-HALF, HALF))
         t = scalar(-0.5)
         while t < HALF:
             layer, following = nearest_layer(lists, count, -1, t)
             end = wp.max(wp.min(following, HALF), t + STEP)
             if layer < count:
-                at = HALF * (t + end)
-                length = end - t
-                x = px + at * ux
-                y = py + at * uy
-                n = append_border(borders, owners, n, x, y, across_x * length, across_y * length, layer, NO_PATCH)
+                p = HALF * across + HALF * (t + end) * u
+                n = append_border(borders, owners, n, p, (end - t) * across, layer, NO_PATCH)
             t = end
     return n
 
@@ -67,10 +52,10 @@ def append_outline_pieces(
     for k in range(used):
         side = lists.sides[k]
         piece = lists.pieces[k]
-        across_x = lists.lines[side[0]][0] * piece[2]
-        across_y = lists.lines[side[0]][1] * piece[2]
+        p = vec2(piece[0], piece[1])
+        across = piece[2] * vec2(lists.lines[side[0]][0], lists.lines[side[0]][1])
         if side[2] < count:
-            n = append_border(borders, owners, n, piece[0], piece[1], across_x, across_y, side[2], k)
+            n = append_border(borders, owners, n, p, across, side[2], k)
         if lists.codes[side[0]][0] == DEPTH_EDGE:
-            n = append_border(borders, owners, n, piece[0], piece[1], -across_x, -across_y, side[1], k)
+            n = append_border(borders, owners, n, p, -across, side[1], k)
     return n

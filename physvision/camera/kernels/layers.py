@@ -9,7 +9,7 @@ import warp as wp
 from .depths import depth_at, in_front, nearness_difference
 from .edges import DEPTH_EDGE
 from .hard import is_hit
-from .lists import MAX_LAYERS, MAX_LINES, Lists, int3
+from .lists import MAX_LAYERS, MAX_LINES, Lists, int3, vec2
 from .outline import CROSSED, OUTSIDE, append_line, append_outline, pixel_state
 from .precision import scalar
 from .scene import HALF, ONE, TINY, ZERO, Contents, Pixel, in_bounds
@@ -17,9 +17,7 @@ from .visible import STEP, clip, clip_to_pixel
 
 
 @wp.func
-def common_point(
-    lists: Lists, first_i: int, count_i: int, first_j: int, count_j: int, start_x: scalar, start_y: scalar
-):
+def common_point(lists: Lists, first_i: int, count_i: int, first_j: int, count_j: int):
     """Return a point of the pixel inside two outlines, by projections onto one half-plane after the other.
 
     If they leave less room than each line needs, it is the mean of the last projections, the center of a sliver: the
@@ -29,28 +27,22 @@ def common_point(
     first = wp.min(first_i, first_j)
     second = wp.max(first_i, first_j)
     count = wp.where(first_j < first_i, count_j, count_i)
-    x = scalar(start_x)
-    y = scalar(start_y)
+    # Not ZERO: the compiler would take a variable that starts as a constant for the constant itself.
+    p = vec2(scalar(0.0))
     for sweep in range(4):
-        # Not ZERO: the compiler would take a variable that starts as a constant for the constant itself.
-        sum_x = scalar(0.0)
-        sum_y = scalar(0.0)
+        total = vec2(scalar(0.0))
         moves = scalar(0.0)
         for k in range(count_i + count_j):
             line = lists.lines[wp.where(k >= count, second + k - count, first + k)]
-            shortfall = scalar(0.05) - line[0] * x - line[1] * y - line[2]
+            shortfall = scalar(0.05) - line[0] * p[0] - line[1] * p[1] - line[2]
             if shortfall > ZERO:
-                x += shortfall * line[0]
-                y += shortfall * line[1]
-                sum_x += x
-                sum_y += y
+                p += shortfall * vec2(line[0], line[1])
+                total += p
                 moves += ONE
         if sweep == 3 and moves > ONE:
-            x = sum_x / moves
-            y = sum_y / moves
-        x = wp.clamp(x, -HALF, HALF)
-        y = wp.clamp(y, -HALF, HALF)
-    return x, y
+            p = total / moves
+        p = vec2(wp.clamp(p[0], -HALF, HALF), wp.clamp(p[1], -HALF, HALF))
+    return p
 
 
 @wp.func
@@ -60,8 +52,8 @@ def insert_layer(s: Contents, at: Pixel, lists: Lists, n: int, patch: int, first
     ahead = bool(True)
     while place > 0 and ahead:
         neighbor = lists.layers[place - 1]
-        px, py = common_point(lists, first, count, neighbor[1], neighbor[2], ZERO, ZERO)
-        ahead = in_front(s, at.b, patch, neighbor[0], at.x + px, at.y + py)
+        p = common_point(lists, first, count, neighbor[1], neighbor[2])
+        ahead = in_front(s, at.b, patch, neighbor[0], at.x + p[0], at.y + p[1])
         if ahead:
             if place < MAX_LAYERS:
                 lists.layers[place] = neighbor
@@ -78,33 +70,26 @@ def same_shape(s: Contents, b: int, lists: Lists, i: int, j: int):
 
 
 @wp.func
-def both_hit(s: Contents, b: int, i: int, j: int, x: scalar, y: scalar):
-    """Return true if the ray through (x, y) hits both patches."""
-    hit = is_hit(s.lines, b, s.patches[b, i], x, y)
-    return hit and is_hit(s.lines, b, s.patches[b, j], x, y)
+def both_hit(s: Contents, at: Pixel, i: int, j: int, p: vec2):
+    """Return true if the ray through a point of the pixel hits both patches."""
+    hit = is_hit(s.lines, at.b, s.patches[at.b, i], at.x + p[0], at.y + p[1])
+    return hit and is_hit(s.lines, at.b, s.patches[at.b, j], at.x + p[0], at.y + p[1])
 
 
 @wp.func
-def farthest_common_hit(
-    s: Contents, at: Pixel, i: int, j: int, from_x: scalar, from_y: scalar, to_x: scalar, to_y: scalar
-):
+def farthest_common_hit(s: Contents, at: Pixel, i: int, j: int, start: vec2, end: vec2):
     """Return the last point on the way at which rays hit both patches: its end, or near to an outline."""
-    ax = scalar(from_x)
-    ay = scalar(from_y)
-    bx = scalar(to_x)
-    by = scalar(to_y)
-    if both_hit(s, at.b, i, j, at.x + bx, at.y + by):
-        return bx, by
+    a = vec2(start[0], start[1])
+    b = vec2(end[0], end[1])
+    if both_hit(s, at, i, j, b):
+        return b
     for _halving in range(5):
-        mx = HALF * (ax + bx)
-        my = HALF * (ay + by)
-        if both_hit(s, at.b, i, j, at.x + mx, at.y + my):
-            ax = mx
-            ay = my
+        middle = HALF * (a + b)
+        if both_hit(s, at, i, j, middle):
+            a = middle
         else:
-            bx = mx
-            by = my
-    return ax, ay
+            b = middle
+    return a
 
 
 @wp.func
@@ -113,31 +98,26 @@ def common_side(lists: Lists, i: int, j: int, k: int):
 
     The first four are the pixel's, followed by the lines of `i` and those of `j`.
     """
-    px = scalar(0.0)
-    py = scalar(0.0)
-    ux = scalar(0.0)
-    uy = scalar(0.0)
+    p = vec2(scalar(0.0))
+    u = vec2(scalar(0.0))
     if k < 2:
-        px = HALF * scalar(2 * k - 1)
-        uy = ONE
+        p = vec2(HALF * scalar(2 * k - 1), ZERO)
+        u = vec2(ZERO, ONE)
     elif k < 4:
-        py = HALF * scalar(2 * k - 5)
-        ux = ONE
+        p = vec2(ZERO, HALF * scalar(2 * k - 5))
+        u = vec2(ONE, ZERO)
     else:
         own = k - 4 < lists.layers[i][2]
         line = lists.lines[wp.where(own, lists.layers[i][1], lists.layers[j][1] - lists.layers[i][2]) + k - 4]
-        ux = line[1]
-        uy = -line[0]
-        px = line[2] * uy
-        py = -line[2] * ux
-    low, high = clip_to_pixel(px, py, ux, uy)
-    low, high = clip(lists, i, -1, px, py, ux, uy, STEP, low, high)
-    low, high = clip(lists, j, -1, px, py, ux, uy, STEP, low, high)
-    return px + low * ux, py + low * uy, px + high * ux, py + high * uy, low <= high
+        u = vec2(line[1], -line[0])
+        p = line[2] * vec2(-line[0], -line[1])
+    span = clip(lists, i, -1, p, u, STEP, clip_to_pixel(p, u))
+    span = clip(lists, j, -1, p, u, STEP, span)
+    return p + span[0] * u, p + span[1] * u, span[0] <= span[1]
 
 
 @wp.func
-def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scalar, py: scalar, lead: scalar):
+def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, p: vec2, lead: scalar):
     """Return a point next to which layers `i` and `j` change their order, and true if there is one.
 
     Given are a point and the nearness difference `lead` there. Towards a limb depths change without bound, and a
@@ -147,36 +127,28 @@ def order_change(s: Contents, at: Pixel, lists: Lists, i: int, j: int, px: scala
     """
     patch = lists.layers[i][0]
     neighbor = lists.layers[j][0]
-    ax = scalar(px)
-    ay = scalar(py)
-    bx = scalar(px)
-    by = scalar(py)
+    a = vec2(p[0], p[1])
+    b = vec2(p[0], p[1])
     max_change = scalar(0.0)
     for k in range(4 + lists.layers[i][2] + lists.layers[j][2]):
-        x0, y0, x1, y1, is_side = common_side(lists, i, j, k)
+        start, end, is_side = common_side(lists, i, j, k)
         if is_side:
-            for end in range(2):
-                to_x = wp.where(end == 1, x1, x0)
-                to_y = wp.where(end == 1, y1, y0)
-                cx, cy = farthest_common_hit(s, at, patch, neighbor, px, py, to_x, to_y)
-                lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + cx, at.y + cy)
+            for corner in range(2):
+                c = farthest_common_hit(s, at, patch, neighbor, p, wp.where(corner == 1, end, start))
+                lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + c[0], at.y + c[1])
                 if -lead_there * wp.sign(lead) > max_change:
                     max_change = -lead_there * wp.sign(lead)
-                    bx = cx
-                    by = cy
+                    b = c
     if max_change <= ZERO:
-        return ax, ay, False
+        return a, False
     for _halving in range(5):
-        mx = HALF * (ax + bx)
-        my = HALF * (ay + by)
-        lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + mx, at.y + my)
+        middle = HALF * (a + b)
+        lead_there, _gx, _gy, _same = nearness_difference(s, at.b, patch, neighbor, at.x + middle[0], at.y + middle[1])
         if lead_there * lead > ZERO:
-            ax = mx
-            ay = my
+            a = middle
         else:
-            bx = mx
-            by = my
-    return ax, ay, True
+            b = middle
+    return a, True
 
 
 @wp.func
@@ -192,19 +164,19 @@ def split_layer(s: Contents, at: Pixel, lists: Lists, n: int, i: int, used: int)
     if same_shape(s, at.b, lists, i, j) or used + count + 1 > MAX_LINES or n >= MAX_LAYERS:
         return used
     neighbor = lists.layers[j][0]
-    px, py = common_point(lists, first, count, lists.layers[j][1], lists.layers[j][2], ZERO, ZERO)
-    lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + px, at.y + py)
-    if same or wp.abs(lead - gx * px - gy * py) >= HALF * (wp.abs(gx) + wp.abs(gy)):
+    p = common_point(lists, first, count, lists.layers[j][1], lists.layers[j][2])
+    lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + p[0], at.y + p[1])
+    if same or wp.abs(lead - gx * p[0] - gy * p[1]) >= HALF * (wp.abs(gx) + wp.abs(gy)):
         return used
-    qx, qy, changes = order_change(s, at, lists, i, j, px, py, lead)
+    q, changes = order_change(s, at, lists, i, j, p, lead)
     if not changes:
         return used
-    lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + qx, at.y + qy)
+    lead, gx, gy, same = nearness_difference(s, at.b, patch, neighbor, at.x + q[0], at.y + q[1])
     slope = wp.max(wp.sqrt(gx * gx + gy * gy), TINY)
     for k in range(count):
         lists.lines[used + k] = lists.lines[first + k]
         lists.codes[used + k] = lists.codes[first + k]
-    at_middle = lead - gx * qx - gy * qy
+    at_middle = lead - gx * q[0] - gy * q[1]
     end = append_line(lists, used + count, gx / slope, gy / slope, at_middle / slope, DEPTH_EDGE, neighbor)
     for k in range(n - j - 1):
         lists.layers[n - k] = lists.layers[n - k - 1]
@@ -227,8 +199,8 @@ def list_layers(s: Contents, at: Pixel, lists: Lists):
                 if state == CROSSED:
                     end = append_outline(s.lines, at.b, patch, at.x, at.y, lists, used)
                 if end >= 0:
-                    px, py = common_point(lists, used, end - used, used, 0, ZERO, ZERO)
-                    if depth_at(patch, at.x + px, at.y + py) > patch.near:
+                    point = common_point(lists, used, end - used, used, 0)
+                    if depth_at(patch, at.x + point[0], at.y + point[1]) > patch.near:
                         n = insert_layer(s, at, lists, n, p, used, end - used)
                         used = end
     i = int(0)

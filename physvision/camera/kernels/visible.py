@@ -25,27 +25,16 @@ SIXTH = wp.constant(scalar(1.0 / 6.0))
 
 
 @wp.func
-def clip(
-    lists: Lists,
-    layer: int,
-    skip: int,
-    px: scalar,
-    py: scalar,
-    ux: scalar,
-    uy: scalar,
-    slack: scalar,
-    low: scalar,
-    high: scalar,
-):
-    """Return the interval of p + t u, t in [low, high], inside a layer's lines (moved out by `slack`)."""
-    lo = scalar(low)
-    hi = scalar(high)
+def clip(lists: Lists, layer: int, skip: int, p: vec2, u: vec2, slack: scalar, span: vec2):
+    """Return the interval of p + t u, t in the span, inside a layer's lines (moved out by `slack`)."""
+    lo = scalar(span[0])
+    hi = scalar(span[1])
     owner = lists.layers[layer]
     for k in range(owner[1], owner[1] + owner[2]):
         if k != skip:
             line = lists.lines[k]
-            value = line[0] * px + line[1] * py + line[2] + slack
-            rate = line[0] * ux + line[1] * uy
+            value = line[0] * p[0] + line[1] * p[1] + line[2] + slack
+            rate = line[0] * u[0] + line[1] * u[1]
             if wp.abs(rate) < scalar(1.0e-7):
                 if value < ZERO:
                     hi = lo - ONE
@@ -53,25 +42,23 @@ def clip(
                 lo = wp.max(lo, -value / rate)
             else:
                 hi = wp.min(hi, -value / rate)
-    return lo, hi
+    return vec2(lo, hi)
 
 
 @wp.func
-def clip_to_pixel(px: scalar, py: scalar, ux: scalar, uy: scalar):
+def clip_to_pixel(p: vec2, u: vec2):
     """Return the interval of p + t u inside the pixel."""
     low = scalar(-1.0)
     high = scalar(1.0)
     for axis in range(2):
-        at = wp.where(axis == 1, py, px)
-        rate = wp.where(axis == 1, uy, ux)
-        if wp.abs(rate) < scalar(1.0e-7):
-            if wp.abs(at) > HALF:
+        if wp.abs(u[axis]) < scalar(1.0e-7):
+            if wp.abs(p[axis]) > HALF:
                 high = low - ONE
         else:
-            extent = HALF / wp.abs(rate)
-            low = wp.max(low, -at / rate - extent)
-            high = wp.min(high, -at / rate + extent)
-    return low, high
+            extent = HALF / wp.abs(u[axis])
+            low = wp.max(low, -p[axis] / u[axis] - extent)
+            high = wp.min(high, -p[axis] / u[axis] + extent)
+    return vec2(low, high)
 
 
 @wp.func
@@ -115,8 +102,7 @@ def add_moments(lists: Lists, layer: int, x0: scalar, y0: scalar, x1: scalar, y1
 def add_pixel_side(lists: Lists, n: int, x: scalar):
     """Add the left (x = −½) or right (x = ½) side of the pixel."""
     for k in range(n):
-        lo, hi = clip(lists, k, -1, x, ZERO, ZERO, ONE, ZERO, -HALF, HALF)
-        lists.spans[k] = vec2(lo, hi)
+        lists.spans[k] = clip(lists, k, -1, vec2(x, ZERO), vec2(ZERO, ONE), ZERO, vec2(-HALF, HALF))
     t = scalar(-0.5)
     while t < HALF:
         layer, following = nearest_layer(lists, n, -1, t)
@@ -128,35 +114,30 @@ def add_pixel_side(lists: Lists, n: int, x: scalar):
 @wp.func
 def add_visible_outline(lists: Lists, n: int, used: int, layer: int, line: int):
     """Add the visible pieces of one line of one layer; return the number of pieces."""
-    a = lists.lines[line][0]
-    b = lists.lines[line][1]
-    px = -lists.lines[line][2] * a
-    py = -lists.lines[line][2] * b
-    # Along the line, the inside on the left: u = (b, −a). Clip to the pixel, then to the layer's other lines.
-    low, high = clip_to_pixel(px, py, b, -a)
-    low, high = clip(lists, layer, line, px, py, b, -a, ZERO, low, high)
-    if low >= high:
+    normal = vec2(lists.lines[line][0], lists.lines[line][1])
+    p = -lists.lines[line][2] * normal
+    # Along the line, the inside on the left. Clip to the pixel, then to the layer's other lines.
+    u = vec2(normal[1], -normal[0])
+    span = clip(lists, layer, line, p, u, ZERO, clip_to_pixel(p, u))
+    if span[0] >= span[1]:
         return used
     # Layers in front hide the line wherever they touch it; those behind show where they cover the far side.
     for k in range(n):
-        slack = wp.where(k > layer, ZERO, LINE_TOLERANCE)
-        ox = wp.where(k > layer, px - TWO * LINE_TOLERANCE * a, px)
-        oy = wp.where(k > layer, py - TWO * LINE_TOLERANCE * b, py)
-        if k != layer:
-            lo, hi = clip(lists, k, -1, ox, oy, b, -a, slack, low, high)
-            lists.spans[k] = vec2(lo, hi)
-    t = scalar(low)
-    while t < high:
+        if k < layer:
+            lists.spans[k] = clip(lists, k, -1, p, u, LINE_TOLERANCE, span)
+        elif k > layer:
+            lists.spans[k] = clip(lists, k, -1, p - TWO * LINE_TOLERANCE * normal, u, ZERO, span)
+    t = scalar(span[0])
+    while t < span[1]:
         behind, following = nearest_layer(lists, n, layer, t)
-        end = wp.max(wp.min(following, high), t + STEP)
+        end = wp.max(wp.min(following, span[1]), t + STEP)
         if behind > layer and used < MAX_PIECES:
-            x0 = px + t * b
-            y0 = py - t * a
-            x1 = px + end * b
-            y1 = py - end * a
-            add_moments(lists, layer, x0, y0, x1, y1, -a * (end - t))
-            add_moments(lists, behind, x0, y0, x1, y1, a * (end - t))
-            lists.pieces[used] = vec3(HALF * (x0 + x1), HALF * (y0 + y1), end - t)
+            first = p + t * u
+            last = p + end * u
+            middle = HALF * (first + last)
+            add_moments(lists, layer, first[0], first[1], last[0], last[1], -normal[0] * (end - t))
+            add_moments(lists, behind, first[0], first[1], last[0], last[1], normal[0] * (end - t))
+            lists.pieces[used] = vec3(middle[0], middle[1], end - t)
             lists.sides[used] = int3(line, layer, behind)
             used += 1
         t = end

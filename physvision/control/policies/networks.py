@@ -41,43 +41,27 @@ class MlpPolicy(Policy):
 
     Attributes:
         hidden: Hidden layers.
-        skip_layer: Linear layer from the observation to the output; None without.
     """
 
-    skip_layer: nn.Linear | None
-
-    def __init__(
-        self, obs_size: int, hidden_sizes: Sequence[int], output_size: int, bias: bool = True, skip: bool = False
-    ) -> None:
+    def __init__(self, obs_size: int, hidden_sizes: Sequence[int], output_size: int) -> None:
         """Set up the layers.
 
         Args:
             obs_size: Length of an observation.
             hidden_sizes: Sizes of the hidden layers.
             output_size: Length of an output.
-            bias: If true, layers have a bias.
-            skip: If true, a linear layer from the observation is added to the output.
         """
         super().__init__()
         sizes = (obs_size, *hidden_sizes)
-        self.hidden = nn.ModuleList(nn.Linear(inputs, outputs, bias) for inputs, outputs in pairwise(sizes))
-        self.output = nn.Linear(sizes[-1], output_size, bias)
-        self.skip_layer = nn.Linear(obs_size, output_size, bias) if skip else None
-
-    def zero_output(self) -> None:
-        """Set the output layer and the skip layer to zero; the layers below stay."""
-        super().zero_output()
-        if self.skip_layer is not None:
-            for parameter in self.skip_layer.parameters():
-                nn.init.zeros_(parameter)
+        self.hidden = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in pairwise(sizes))
+        self.output = nn.Linear(sizes[-1], output_size)
 
     def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output, for observations of several steps at all of them, and the empty hidden state."""
         activations = obs
         for layer in self.hidden:
             activations = layer(activations).relu()
-        output = self.output(activations)
-        return (output if self.skip_layer is None else output + self.skip_layer(obs)), hidden
+        return self.output(activations), hidden
 
 
 class GruPolicy(Policy):
