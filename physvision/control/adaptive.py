@@ -42,10 +42,10 @@ class TransitionLog:
 
     def add(self, start: State, control: Float[Tensor, "batch nu"], end: State) -> None:
         """Record transitions; those with numbers that are not finite are left out."""
-        rows = torch.cat([start.q, start.v, control, end.q, end.v], 1).isfinite().all(1)
-        self.starts.append(State(start.q[rows], start.v[rows]))
-        self.controls.append(control[rows])
-        self.ends.append(State(end.q[rows], end.v[rows]))
+        finite = torch.cat([start.q, start.v, control, end.q, end.v], 1).isfinite().all(1)
+        self.starts.append(State(start.q[finite], start.v[finite]))
+        self.controls.append(control[finite])
+        self.ends.append(State(end.q[finite], end.v[finite]))
 
     def batch(self) -> tuple[State, Tensor, State]:
         """Return all transitions as one batch."""

@@ -67,16 +67,16 @@ def backward_pass(
         torch.empty(batch, dtype=torch.int32, device=B.device),
     ]
     key = (residuals.control_weight, *((tensor.shape, tensor.stride()) for tensor in tensors))
-    launch = _SHELF.take(key, B.device, lambda: _launch(tensors, residuals.control_weight))
+    launch = _LAUNCH_CACHE.take(key, B.device, lambda: _launch(tensors, residuals.control_weight))
     for index, tensor in enumerate(tensors):
         launch.move(index, tensor)
     launch.run()
-    _SHELF.give(key, B.device, launch)
+    _LAUNCH_CACHE.give(key, B.device, launch)
     change, gains, expected_decrease = (output.to(controls) for output in outputs)
     return BackwardPass(change, gains, expected_decrease, tensors[-1] == 1)
 
 
-_SHELF = LaunchCache()
+_LAUNCH_CACHE = LaunchCache()
 
 
 def _launch(tensors: list[Tensor], control_weight: float) -> RecordedLaunch:

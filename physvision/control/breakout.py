@@ -20,7 +20,7 @@ from physvision.envs import breakout_screen as screen
 from physvision.envs.atari import AtariEnv, Image
 
 Bricks = Bool[np.ndarray, "rows columns"]
-Pair = tuple[float, float]
+Vec2 = tuple[float, float]
 KEYS = ("NOOP", "RIGHT", "LEFT")
 MAX_SCORE = 864.0  # two walls of bricks; there is no third
 KEY_HISTORY = 8  # frames for which a key moves the paddle
@@ -95,10 +95,10 @@ class BallPath(NamedTuple):
     landing_x: float
     frames: float
     bricks_hit: int
-    corners: list[Pair]
-    velocity: Pair
+    corners: list[Vec2]
+    velocity: Vec2
 
-    def full_path(self) -> list[Pair]:
+    def full_path(self) -> list[Vec2]:
         """Return the ball's upper left corner in each frame down to the paddle."""
         (x, y), (vx, vy) = self.corners[-1], self.velocity
         steps = range(1, int((PADDLE_Y - y) / vy) + 1) if vy > 0 else range(0)
@@ -112,7 +112,7 @@ def _reflect_at_walls(x: float) -> float:
     return screen.LEFT + (2 * width - phase if phase > width else phase)
 
 
-def predict_path(position: Pair, velocity: Pair, bricks: Bricks) -> BallPath | None:
+def predict_path(position: Vec2, velocity: Vec2, bricks: Bricks) -> BallPath | None:
     """Predict the ball's path with elastic bounces off walls, roof and bricks; None if it does not come down."""
     (x, y), (vx, vy), remaining, corners, bricks_hit = position, velocity, bricks.copy(), [position], 0
     right = screen.RIGHT - screen.BALL_WIDTH
@@ -143,10 +143,10 @@ class BallTracker:
         bounce_velocity: Velocity before the last bounce, mirrored, in pixels a frame; None before the first one.
     """
 
-    positions: list[Pair] = field(default_factory=list)
-    bounce_velocity: Pair | None = None
+    positions: list[Vec2] = field(default_factory=list)
+    bounce_velocity: Vec2 | None = None
 
-    def update(self, position: Pair) -> None:
+    def update(self, position: Vec2) -> None:
         """Add a position; a reversed velocity is a bounce, and the step over a bounce is not used."""
         velocity = self.velocity
         if velocity is not None:
@@ -157,7 +157,7 @@ class BallTracker:
         self.positions.append(position)
 
     @property
-    def velocity(self) -> Pair | None:
+    def velocity(self) -> Vec2 | None:
         """Mean velocity since the last bounce, in pixels a frame; before two positions that before it, mirrored."""
         count = len(self.positions) - 1
         if count < 1:
@@ -177,16 +177,16 @@ class BounceStatistics:
         speed_weight: Pixels of offset that a pixel a frame of falling speed counts for.
     """
 
-    bounces: list[tuple[float, float, Pair]] = field(default_factory=list)
+    bounces: list[tuple[float, float, Vec2]] = field(default_factory=list)
     max_distance: float = 2.0
     max_bounces: int = 500
     speed_weight: float = 4.0
 
-    def add(self, offset: float, falling_speed: float, velocity: Pair) -> None:
+    def add(self, offset: float, falling_speed: float, velocity: Vec2) -> None:
         """Record an observed bounce off the paddle."""
         self.bounces = [*self.bounces[1 - self.max_bounces :], (offset, falling_speed, velocity)]
 
-    def predict(self, offset: float, falling_speed: float) -> Pair | None:
+    def predict(self, offset: float, falling_speed: float) -> Vec2 | None:
         """Return the velocity after a bounce; None if no similar one was observed."""
         if not self.bounces:
             return None
@@ -260,12 +260,12 @@ class BreakoutAgent:
         self._plan_contact(position, falling, bricks)
         target = FIELD_MIDDLE if self.prediction is None else self.prediction.landing_x + screen.BALL_WIDTH / 2
         distance = target + self.contact_fraction * self._reach - middle
-        # After two falls in vain one is left to chance, which ends loops.
+        # After two falls without a brick, the next is aimed at random, which breaks loops.
         if self.bounces is not None and falling and self.prediction is not None and self._empty_falls % 3 < 2:
             distance = self._aim(self.bounces, self.prediction, target - middle, distance, bricks)
         return self.paddle.choose_key(distance, self.keys)
 
-    def _plan_contact(self, position: Pair, falling: bool, bricks: Bricks) -> None:
+    def _plan_contact(self, position: Vec2, falling: bool, bricks: Bricks) -> None:
         """Draw the part of the paddle for a ball that begins to fall, and count falls without a brick."""
         if falling and not self.was_falling:
             limit = 1.0 if self._empty_falls > MAX_EMPTY_FALLS else 0.8
@@ -279,10 +279,10 @@ class BreakoutAgent:
 
     @property
     def _reach(self) -> float:
-        """Largest offset of the ball from the paddle's middle, in pixels: its very edges after falls in vain."""
+        """Largest offset of the ball from the paddle's middle, in pixels; larger after many falls without a brick."""
         return (self.paddle_width - (1 if self._empty_falls > MAX_EMPTY_FALLS else 4)) / 2
 
-    def _record_bounce(self, position: Pair, velocity: Pair | None, middle: float) -> None:
+    def _record_bounce(self, position: Vec2, velocity: Vec2 | None, middle: float) -> None:
         """Record a bounce off the paddle, once the velocity after it is known from some frames."""
         if self.bounces is None or velocity is None:
             return

@@ -134,8 +134,8 @@ def ilqr(
         finished = better & (value - new_value <= tolerance * value)
         best = best.where(better, candidate)
         value = best.costs()
-        shrunk = np.maximum(damping / settings.damping_decay, settings.min_damping)
-        damping = np.where(better, shrunk, damping * settings.damping_growth)
+        decayed = np.maximum(damping / settings.damping_decay, settings.min_damping)
+        damping = np.where(better, decayed, damping * settings.damping_growth)
         successes += better
         history.append(best.value)
         active = active & ~finished & (damping <= settings.max_damping)
@@ -206,11 +206,11 @@ class _LineSearch:
         policy, step_sizes = best.policy(step.gains), self._settings.step_sizes
         first_sizes = (1.0, *step_sizes) if self._all_at_once else (1.0,)
         whole_value, candidate = self._evaluate(policy, step.change, first_sizes, self._properties)
-        short = active & ~(value - whole_value >= self._settings.sufficient_decrease * expected)
-        all_at_once, self._all_at_once = self._all_at_once, 2 * short.sum() > active.sum()
-        if all_at_once or not short.any():
+        insufficient = active & ~(value - whole_value >= self._settings.sufficient_decrease * expected)
+        all_at_once, self._all_at_once = self._all_at_once, 2 * insufficient.sum() > active.sum()
+        if all_at_once or not insufficient.any():
             return candidate
-        rows = torch.from_numpy(short.nonzero()[0]).to(best.value.device)
+        rows = torch.from_numpy(insufficient.nonzero()[0]).to(best.value.device)
         properties = None if self._properties is None else self._properties.select_worlds(rows, self._engine.properties)
         row_policy = best.rows(rows).policy(step.gains[rows])
         _, shorter = self._evaluate(row_policy, step.change[rows], step_sizes, properties)

@@ -116,14 +116,14 @@ def minimum_effort(
         settings: Settings of the penalty method.
     """
     lower, upper = control_bounds(engine, bounds, controls)
-    largest = torch.maximum(lower.abs(), upper.abs()).square().sum().clamp(max=1.0)
-    # First by any means: with a small penalty the least effort is to stay.
-    tie_breaker = settings.tie_breaker / (float(largest) * controls.shape[1])
-    plan = _reach(engine, state, controls, target, bounds, tie_breaker, settings.initial_penalty, settings)
+    max_squared_control = torch.maximum(lower.abs(), upper.abs()).square().sum().clamp(max=1.0)
+    # First with a negligible control cost: with a small penalty, minimum effort would be not to move.
+    tie_breaker = settings.tie_breaker / (float(max_squared_control) * controls.shape[1])
+    plan = _minimize(engine, state, controls, target, bounds, tie_breaker, settings.initial_penalty, settings)
     effort = float(plan.effort[plan.best()])
-    # Now an error of a tenth costs as much as that.
+    # With this penalty an error of 0.1 costs as much as that effort.
     penalty = 100 * effort + settings.initial_penalty
-    return _reach(engine, state, plan.policy.feedforward, target, bounds, engine.dt, penalty, settings)
+    return _minimize(engine, state, plan.policy.feedforward, target, bounds, engine.dt, penalty, settings)
 
 
 def minimum_time(
@@ -154,7 +154,7 @@ def minimum_time(
     tie_breaker = settings.tie_breaker / float(torch.maximum(lower.abs(), upper.abs()).square().sum())
     starts = State(state.q.expand(len(controls), -1), state.v.expand(len(controls), -1))
     penalty, weight = settings.initial_penalty, tie_breaker / controls.shape[1]
-    best = _reach(engine, starts, controls, target, bounds, weight, penalty, settings)
+    best = _minimize(engine, starts, controls, target, bounds, weight, penalty, settings)
     if not bool(best.reached.any()):
         raise InputError(
             f"controls: no plan of {controls.shape[1]} steps reaches the target (the nearest misses it by "
@@ -164,7 +164,7 @@ def minimum_time(
     while long - short > 1:
         middle = (short + long) // 2
         initial = _resampled(best, middle)
-        plan = _reach(engine, starts, initial, target, bounds, tie_breaker / middle, penalty, settings)
+        plan = _minimize(engine, starts, initial, target, bounds, tie_breaker / middle, penalty, settings)
         if bool(plan.reached.any()):
             best, long = plan, middle
         else:
@@ -172,7 +172,7 @@ def minimum_time(
     return best
 
 
-def _reach(
+def _minimize(
     engine: Engine,
     state: State,
     controls: Tensor,

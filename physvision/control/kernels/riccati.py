@@ -82,7 +82,7 @@ Expansion = wp.ref[ExpansionStruct]
 @wp.func
 def terminal_value(e: Expansion, t: Workspace, world: int, n: int):
     """Set the value of the final state."""
-    wide = 4 * ((n + 3) // 4)
+    x_width = 4 * ((n + 3) // 4)
     for i in range(n):
         total = scalar(0.0)
         for r in range(e.final_residual.shape[1]):
@@ -92,25 +92,25 @@ def terminal_value(e: Expansion, t: Workspace, world: int, n: int):
             entry = scalar(0.0)
             for r in range(e.final_residual.shape[1]):
                 entry += e.final_weights[r] * e.final_jacobian[world, r, i] * e.final_jacobian[world, r, j]
-            t.value_xx[i * wide + j] = scalar(2.0) * entry
+            t.value_xx[i * x_width + j] = scalar(2.0) * entry
 
 
 @wp.func
 def load_step(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int):
     """Load the step's F, and the terms of Q_z and of the lower half of Q_zz that come from the cost."""
-    z = (n + m + 3) // 4
+    z_fours = (n + m + 3) // 4
     for i in range(n):
         for j in range(n):
-            t.motion[i * 4 * z + j] = e.A[world, step, i, j]
+            t.motion[i * 4 * z_fours + j] = e.A[world, step, i, j]
         for j in range(m):
-            t.motion[i * 4 * z + n + j] = e.B[world, step, i, j]
+            t.motion[i * 4 * z_fours + n + j] = e.B[world, step, i, j]
     for i in range(n + m):
         t.q_z[i] = scalar(0.0)
         for b in range(i // 4 + 1):
-            f.q_zz[i * z + b] = four()
+            f.q_zz[i * z_fours + b] = four()
     for i in range(m):
         t.q_z[n + i] = scalar(2.0) * e.control_weight * e.controls[world, step, i]
-        t.q_zz[(n + i) * 4 * z + n + i] = scalar(2.0) * e.control_weight
+        t.q_zz[(n + i) * 4 * z_fours + n + i] = scalar(2.0) * e.control_weight
     for s in range(e.residual.shape[2]):
         residual = e.residual[world, step, s]
         weight = scalar(2.0) * e.weights[s]
@@ -121,42 +121,42 @@ def load_step(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: in
             if slope != scalar(0.0):  # many entries are zero
                 t.q_z[i] = t.q_z[i] + slope * residual
                 for b in range(i // 4 + 1):
-                    f.q_zz[i * z + b] = f.q_zz[i * z + b] + slope * f.row[b]
+                    f.q_zz[i * z_fours + b] = f.q_zz[i * z_fours + b] + slope * f.row[b]
 
 
 @wp.func
 def expand_q(t: Workspace, f: Fours, n: int, m: int):
     """Add the terms of Q_z and of the lower half of Q_zz that come from the value of the next state."""
-    z = (n + m + 3) // 4
-    wide = 4 * ((n + 3) // 4)
+    z_fours = (n + m + 3) // 4
+    x_width = 4 * ((n + 3) // 4)
     for i in range(n):
-        for b in range(z):
+        for b in range(z_fours):
             total = four()
             for s in range(n):
-                total += t.value_xx[i * wide + s] * f.motion[s * z + b]
-            f.value_motion[i * z + b] = total
+                total += t.value_xx[i * x_width + s] * f.motion[s * z_fours + b]
+            f.value_motion[i * z_fours + b] = total
     for i in range(n + m):
         slope = t.q_z[i]
         for s in range(n):
-            slope += t.motion[s * 4 * z + i] * t.value_x[s]
+            slope += t.motion[s * 4 * z_fours + i] * t.value_x[s]
         t.q_z[i] = slope
         for b in range(i // 4 + 1):
-            total = f.q_zz[i * z + b]
+            total = f.q_zz[i * z_fours + b]
             for s in range(n):
-                total += t.motion[s * 4 * z + i] * f.value_motion[s * z + b]
-            f.q_zz[i * z + b] = total
+                total += t.motion[s * 4 * z_fours + i] * f.value_motion[s * z_fours + b]
+            f.q_zz[i * z_fours + b] = total
 
 
 @wp.func
 def solve_controls(e: Expansion, t: Workspace, f: Fours, world: int, step: int, n: int, m: int, rho: scalar):
     """Solve for the step's k and K; true if the damped Q_uu is positive definite."""
-    z = (n + m + 3) // 4
+    z_fours = (n + m + 3) // 4
     for i in range(m):
         t.lower[i] = e.lower[i] - e.controls[world, step, i]
         t.upper[i] = e.upper[i] - e.controls[world, step, i]
         t.q_u[i] = t.q_z[n + i]
         for j in range(i + 1):
-            entry = t.q_zz[(n + i) * 4 * z + n + j]
+            entry = t.q_zz[(n + i) * 4 * z_fours + n + j]
             t.q_uu[i * m + j] = entry
             t.q_uu[j * m + i] = entry
             t.damped[i * m + j] = entry
@@ -171,26 +171,26 @@ def solve_controls(e: Expansion, t: Workspace, f: Fours, world: int, step: int, 
 @wp.func
 def solve_gain_columns(t: Workspace, f: Fours, b: int, n: int, m: int):
     """Solve for four columns of K at once; those beyond the n-th are never read."""
-    z = (n + m + 3) // 4
-    wide = (n + 3) // 4
+    z_fours = (n + m + 3) // 4
+    x_fours = (n + 3) // 4
     for i in range(m):
-        total = wp.where(t.clamped[i] == 0, -f.q_zz[(n + i) * z + b], four())
+        total = wp.where(t.clamped[i] == 0, -f.q_zz[(n + i) * z_fours + b], four())
         for k in range(i):
-            total -= t.factors[i * m + k] * f.gain[k * wide + b]
-        f.gain[i * wide + b] = total * t.factors[i * m + i]
+            total -= t.factors[i * m + k] * f.gain[k * x_fours + b]
+        f.gain[i * x_fours + b] = total * t.factors[i * m + i]
     for back in range(m):
         i = m - 1 - back
-        total = f.gain[i * wide + b]
+        total = f.gain[i * x_fours + b]
         for k in range(i + 1, m):
-            total -= t.factors[k * m + i] * f.gain[k * wide + b]
-        f.gain[i * wide + b] = total * t.factors[i * m + i]
+            total -= t.factors[k * m + i] * f.gain[k * x_fours + b]
+        f.gain[i * x_fours + b] = total * t.factors[i * m + i]
 
 
 @wp.func
 def update_value(t: Workspace, f: Fours, n: int, m: int):
     """Replace the value of the next state by that of this step; return the change of cost expected of k."""
-    z = (n + m + 3) // 4
-    wide = (n + 3) // 4
+    z_fours = (n + m + 3) // 4
+    x_fours = (n + 3) // 4
     cost_change = scalar(0.0)
     for i in range(m):
         total = t.q_u[i]
@@ -198,24 +198,24 @@ def update_value(t: Workspace, f: Fours, n: int, m: int):
             total += t.q_uu[i * m + s] * t.k[s]
         t.step[i] = total  # Q_u + Q_uu k
         cost_change += scalar(0.5) * t.k[i] * (t.q_u[i] + total)
-        for b in range(wide):
-            slopes = f.q_zz[(n + i) * z + b]
+        for b in range(x_fours):
+            slopes = f.q_zz[(n + i) * z_fours + b]
             for s in range(m):
-                slopes += t.q_uu[i * m + s] * f.gain[s * wide + b]
-            f.slope[i * wide + b] = slopes
+                slopes += t.q_uu[i * m + s] * f.gain[s * x_fours + b]
+            f.slope[i * x_fours + b] = slopes
     for i in range(n):
         total = t.q_z[i]
         for s in range(m):
-            total += t.gain[s * 4 * wide + i] * t.step[s] + t.q_zz[(n + s) * 4 * z + i] * t.k[s]
+            total += t.gain[s * 4 * x_fours + i] * t.step[s] + t.q_zz[(n + s) * 4 * z_fours + i] * t.k[s]
         t.value_x[i] = total
         for b in range(i // 4 + 1):
-            entries = f.q_zz[i * z + b]
+            entries = f.q_zz[i * z_fours + b]
             for s in range(m):
-                entries += t.gain[s * 4 * wide + i] * f.slope[s * wide + b]
-                entries += t.q_zz[(n + s) * 4 * z + i] * f.gain[s * wide + b]
-            f.value_xx[i * wide + b] = entries
+                entries += t.gain[s * 4 * x_fours + i] * f.slope[s * x_fours + b]
+                entries += t.q_zz[(n + s) * 4 * z_fours + i] * f.gain[s * x_fours + b]
+            f.value_xx[i * x_fours + b] = entries
         for j in range(i):
-            t.value_xx[j * 4 * wide + i] = t.value_xx[i * 4 * wide + j]
+            t.value_xx[j * 4 * x_fours + i] = t.value_xx[i * 4 * x_fours + j]
     return cost_change
 
 
@@ -250,7 +250,7 @@ def backward(
     """
     world = first + wp.tid()
     steps, n, m = B.shape[1], B.shape[2], B.shape[3]
-    wide = 4 * ((n + 3) // 4)
+    x_width = 4 * ((n + 3) // 4)
     t = carve(n, m, scalars[world], integers[world])
     f = carve_fours(n, m, scalar_fours[world], integers[world])
     e = ExpansionStruct()  # an array costs less as an argument than as a field of a struct
@@ -281,6 +281,6 @@ def backward(
         for i in range(m):
             change[world, step, i] = wp.where(solved == 1, t.k[i], scalar(0.0))
             for j in range(n):
-                gains[world, step, i, j] = wp.where(solved == 1, t.gain[i * wide + j], scalar(0.0))
+                gains[world, step, i, j] = wp.where(solved == 1, t.gain[i * x_width + j], scalar(0.0))
     expected_decrease[world] = -total
     status[world] = solved

@@ -10,7 +10,7 @@ from torch.nn.functional import interpolate
 
 from physvision.control.pixels.policy_file import load_policy
 from physvision.control.pixels.renderer import CartPoleRenderer
-from physvision.control.pixels.task import CONTROL_PERIOD_S, UPRIGHT_RAD
+from physvision.control.pixels.task import CONTROL_PERIOD_S, UPRIGHT_TOLERANCE_RAD
 from physvision.control.pixels.trials import run_trials, task_for_policy
 from physvision.core import State
 from physvision.report import OutputFolder, VideoFigure
@@ -40,7 +40,7 @@ def film_policy(path: Path, seconds: float, policy: str) -> None:
     if bool(results.upright[0]):
         print(f"upright from {float(results.rise_times[0]):.2f} s on")
     else:
-        print(f"not within {UPRIGHT_RAD} rad of upright at the end")
+        print(f"not within {UPRIGHT_TOLERANCE_RAD} rad of upright at the end")
     print(path)
 
 

@@ -69,11 +69,11 @@ class FramePolicy(Policy):
     def encode(self, frames: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch features"]:
         """Return the features of frames."""
         # With channels side by side in memory, convolutions of so few pixels take less than half of the time.
-        layout = torch.channels_last
-        layer = frames.contiguous(memory_format=layout)
+        memory_format = torch.channels_last
+        layer = frames.contiguous(memory_format=memory_format)
         for weight in self.convolutions.parameters():
             # Max pooling and ReLU commute, and ReLU after pooling is a quarter of the work.
-            layer = max_pool2d(conv2d(layer, weight.contiguous(memory_format=layout)), 2).relu()
+            layer = max_pool2d(conv2d(layer, weight.contiguous(memory_format=memory_format)), 2).relu()
         return layer.flatten(1)
 
     def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,8 +84,8 @@ class FramePolicy(Policy):
             assert isinstance(new, Tensor)
         else:
             new = self.encode(frames)
-        previous, older, started = hidden.split([self.features, self.features, 1], 1)
-        previous, older = previous.where(started > 0, new), older.where(started > 0, new)
+        previous, older, has_previous = hidden.split([self.features, self.features, 1], 1)
+        previous, older = previous.where(has_previous > 0, new), older.where(has_previous > 0, new)
         differences = DIFFERENCE_GAIN * (new - previous), DIFFERENCE_GAIN * (previous - older)
         output = self.output(self.second(self.first(torch.cat([new, *differences], 1)).relu()).relu())
-        return output, torch.cat([new, previous, torch.ones_like(started)], 1)
+        return output, torch.cat([new, previous, torch.ones_like(has_previous)], 1)

@@ -101,7 +101,7 @@ def render_background(camera: Camera) -> Float[Tensor, "3 height width"]:
     wall[1, 3] = WALL_DISTANCE_M
     rail = torch.eye(4, dtype=torch.float64)
     rail[1, 3] = 0.05
-    paper = 0.55 + 0.15 * noise(3, (9, 9), 64, 64, 3).double()
-    metal = stripes((0.3, 0.3, 0.33), (0.45, 0.45, 0.48), 8.0, 8, 64).double()
+    wall_texture = 0.55 + 0.15 * noise(3, (9, 9), 64, 64, 3).double()
+    rail_texture = stripes((0.3, 0.3, 0.33), (0.45, 0.45, 0.48), 8.0, 8, 64).double()
     caster = RayCaster(camera, [Plane((3.2, 3.2)), Box(RAIL_SIZE_M)], background=(0.5, 0.5, 0.5))
-    return caster(torch.stack([wall, rail])[None], [paper, metal])[0].float()
+    return caster(torch.stack([wall, rail])[None], [wall_texture, rail_texture])[0].float()

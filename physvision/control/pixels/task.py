@@ -17,10 +17,10 @@ from physvision.physics.articulated import scenes
 DT, FRAME_SKIP = 0.01, 2
 CONTROL_PERIOD_S = DT * FRAME_SKIP
 RAIL_HALF_LENGTH_M, POLE_LENGTH_M = 0.4, 0.4
-UPRIGHT_RAD = 0.2
+UPRIGHT_TOLERANCE_RAD = 0.2
 TIP_SPEED_WEIGHT = 0.01  # weight of the tip's squared speed in the loss, s²/m
 COLOR_GAIN_RANGE, NOISE_RANGE = 0.1, 0.1  # largest variations of light and of textures
-DIFFERENCE_GAIN = 2.0  # factor of differences from the empty scene in an observation
+OBSERVATION_GAIN = 2.0  # factor of differences from the empty scene in an observation
 
 
 @dataclass
@@ -168,7 +168,7 @@ class PixelCartPoleTask(CartPoleTask):
         frames = self.frames(state, goal)
         if self.pixel_noise:
             frames = frames + self.pixel_noise * torch.randn_like(frames)
-        return (DIFFERENCE_GAIN * (frames - self.renderer.background.to(frames))).flatten(1)
+        return (OBSERVATION_GAIN * (frames - self.renderer.background.to(frames))).flatten(1)
 
 
 def upright_angle(state: State) -> Float[Tensor, " batch"]:
@@ -178,4 +178,4 @@ def upright_angle(state: State) -> Float[Tensor, " batch"]:
 
 def is_upright(angles: Float[Tensor, "batch times"], num_steps: int) -> Bool[Tensor, " batch"]:
     """Return true for poles that are upright at all of the last steps."""
-    return (angles[:, -num_steps:].abs() < UPRIGHT_RAD).all(1)
+    return (angles[:, -num_steps:].abs() < UPRIGHT_TOLERANCE_RAD).all(1)

@@ -11,7 +11,7 @@ from torch import Tensor
 from physvision.control.pixels.network import FramePolicy
 from physvision.control.pixels.task import (
     CONTROL_PERIOD_S,
-    UPRIGHT_RAD,
+    UPRIGHT_TOLERANCE_RAD,
     CartPoleTask,
     PixelCartPoleTask,
     StartDistribution,
@@ -43,7 +43,7 @@ class TrialResults:
     def rise_times(self) -> Float[Tensor, " batch"]:
         """Time from which each pole stays upright, in s; the end of the trial if it does not."""
         times = torch.arange(1, self.angles.shape[1] + 1) * CONTROL_PERIOD_S
-        return (times * ~(self.angles.abs() < UPRIGHT_RAD)).amax(1)
+        return (times * ~(self.angles.abs() < UPRIGHT_TOLERANCE_RAD)).amax(1)
 
 
 @torch.no_grad()
@@ -65,20 +65,20 @@ def run_trials(
         hold_seconds: Time at its end in which the pole has to be upright, in s.
         push: Change of the pole's angular velocity after 10 s, in rad/s.
     """
-    before, after = (
+    steps_before, steps_after = (
         round(duration / CONTROL_PERIOD_S) for duration in (min(PUSH_TIME_S, seconds), max(seconds - PUSH_TIME_S, 0))
     )
-    if before < 1:
+    if steps_before < 1:
         raise InputError(f"seconds: expected at least those of one decision, {CONTROL_PERIOD_S:g}, got {seconds:g}")
-    task.starts, task.variation_fraction, task.episode_steps = StartDistribution(), 0.0, before
+    task.starts, task.variation_fraction, task.episode_steps = StartDistribution(), 0.0, steps_before
     start, goal = task.reset(count, torch.Generator().manual_seed(TEST_SEED))
-    parts = [rollout_policy(task, policy, start, goal).trajectory[1:]]
-    if after:
-        final = parts[0].final
-        task.episode_steps = after
+    segments = [rollout_policy(task, policy, start, goal).trajectory[1:]]
+    if steps_after:
+        final = segments[0].final
+        task.episode_steps = steps_after
         pushed = State(final.q, final.v + torch.tensor([0.0, push]).to(final.v))
-        parts.append(rollout_policy(task, policy, pushed, goal).trajectory[1:])
-    q, v = torch.cat([part.q for part in parts], 1), torch.cat([part.v for part in parts], 1)
+        segments.append(rollout_policy(task, policy, pushed, goal).trajectory[1:])
+    q, v = torch.cat([segment.q for segment in segments], 1), torch.cat([segment.v for segment in segments], 1)
     angles = upright_angle(State(q.flatten(0, 1), v.flatten(0, 1))).unflatten(0, q.shape[:2])
     motion = Trajectory(q, v, dt=CONTROL_PERIOD_S)
     return TrialResults(motion, angles, is_upright(angles, round(hold_seconds / CONTROL_PERIOD_S)))

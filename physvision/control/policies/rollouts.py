@@ -37,11 +37,11 @@ class GradientMonitor:
                 tensor.register_hook(partial(self._check, step))
 
     def _check(self, step: int, gradient: Tensor) -> Tensor:
-        bad = ~gradient.isfinite().all(1)
-        if bool(bad.any()):
-            pairs = [(world, step) for world in torch.nonzero(bad).flatten().tolist()]
+        nonfinite_rows = ~gradient.isfinite().all(1)
+        if bool(nonfinite_rows.any()):
+            pairs = [(world, step) for world in torch.nonzero(nonfinite_rows).flatten().tolist()]
             self.nonfinite += [pair for pair in pairs if pair not in self.nonfinite]
-            gradient = torch.where(bad[:, None], 0.0, gradient)
+            gradient = torch.where(nonfinite_rows[:, None], 0.0, gradient)
         return gradient
 
 
@@ -107,18 +107,18 @@ def rollout_policy(
         output, hidden = policy(obs, hidden)
         control = task.act(state, output)
         repeated = control.unsqueeze(1).expand(-1, task.frame_skip, -1)
-        motion, before = engine.rollout(state, task.frame_skip, repeated, overrides), state
-        state, bad = _checked_end(motion, before, diverged)
+        trajectory, before = engine.rollout(state, task.frame_skip, repeated, overrides), state
+        state, step_failed = _last_valid_state(trajectory, before, diverged)
         if monitor is not None:
             monitor.attach(step, state.q, state.v, control)
         states.append(state)
         controls.append(control)
-        failed.append(bad)
+        failed.append(step_failed)
         cut = task.gradient_cut(before, state)
         if cut is not None:
             cuts.append(cut)
-            passes = 1.0 - cut[:, None].to(state.q)
-            state = State(scale_gradient(state.q, passes), scale_gradient(state.v, passes))
+            gradient_factor = 1.0 - cut[:, None].to(state.q)
+            state = State(scale_gradient(state.q, gradient_factor), scale_gradient(state.v, gradient_factor))
         state = State(scale_gradient(state.q, gradient_decay), scale_gradient(state.v, gradient_decay))
         if max_state_grad_norm is not None:
             state = State(*_LimitedGradient.apply(max_state_grad_norm, state.q, state.v))
@@ -129,16 +129,17 @@ def rollout_policy(
     return replace(rollout, failed=torch.stack(failed, 1), gradient_cut=gradient_cut, starts=_stacked(starts, dt))
 
 
-def _checked_end(
-    motion: Trajectory, before: State, diverged: Bool[Tensor, " batch"]
+def _last_valid_state(
+    trajectory: Trajectory, before: State, diverged: Bool[Tensor, " batch"]
 ) -> tuple[State, Bool[Tensor, " batch"]]:
     """Return the final state, in failed worlds the state before, and true for failed worlds."""
-    if motion.status is None or motion.status.is_pending:
-        return motion.final, diverged
-    failed = diverged | ~motion.status.converged
+    if trajectory.status is None or trajectory.status.is_pending:
+        return trajectory.final, diverged
+    failed = diverged | ~trajectory.status.converged
     # Numbers that are not finite would reach all worlds through the weights.
-    end, stay = motion.final, failed[:, None]
-    return State(torch.where(stay, before.q.detach(), end.q), torch.where(stay, before.v.detach(), end.v)), failed
+    end, failed_mask = trajectory.final, failed[:, None]
+    q, v = torch.where(failed_mask, before.q.detach(), end.q), torch.where(failed_mask, before.v.detach(), end.v)
+    return State(q, v), failed
 
 
 def _stacked(states: list[State], dt: float) -> Trajectory:
@@ -177,11 +178,11 @@ def rollout_open_loop(
     chunk_steps = task.episode_steps if exact else chunk_steps
     state, q, v = start, [start.q.unsqueeze(1)], [start.v.unsqueeze(1)]
     for chunk in controls.repeat_interleave(skip, 1).split(chunk_steps * skip, 1):
-        motion = engine.rollout(state, chunk.shape[1], chunk, overrides)
-        q.append(motion.q[:, skip::skip])
-        v.append(motion.v[:, skip::skip])
+        trajectory = engine.rollout(state, chunk.shape[1], chunk, overrides)
+        q.append(trajectory.q[:, skip::skip])
+        v.append(trajectory.v[:, skip::skip])
         chunk_decay = gradient_decay**chunk_steps
-        state = State(scale_gradient(motion.final.q, chunk_decay), scale_gradient(motion.final.v, chunk_decay))
+        state = State(scale_gradient(trajectory.final.q, chunk_decay), scale_gradient(trajectory.final.v, chunk_decay))
     return _with_losses(task, Trajectory(torch.cat(q, 1), torch.cat(v, 1), dt=skip * engine.dt), controls, goal)
 
 
