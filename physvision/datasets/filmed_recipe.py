@@ -34,7 +34,6 @@ class FilmedRecipe(Recipe):
 
     trials: int = 1250
     frames: int = 100
-    seed: int = 0
     size: int = 64
     fps: Number = 30
     tilt: Number = 15.0

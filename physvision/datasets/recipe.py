@@ -96,7 +96,7 @@ class Recipe(ABC):
 
     trials: int
     frames: int
-    seed: int
+    seed: int = 0
 
     name: ClassVar[str]
     # Packages whose version can change the data.

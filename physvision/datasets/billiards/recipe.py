@@ -45,7 +45,6 @@ class BilliardsRecipe(Recipe):
 
     trials: int = 10_000
     frames: int = 300
-    seed: int = 0
     balls: int = 3
     size: int = 64
     radius: Number = 3.2

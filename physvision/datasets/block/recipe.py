@@ -42,7 +42,6 @@ class BlockRecipe(Recipe):
 
     trials: int = 20
     frames: int = 51
-    seed: int = 0
     size: int = 96
     dt: Number = 0.01
     side: Number = 0.2

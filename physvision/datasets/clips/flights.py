@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from physvision.datasets.clips.integration import solve
+from physvision.datasets.clips.integration import Solution, solve
 from physvision.datasets.clips.motion import GRAVITY, Body, Motion, held, pick_color
 
 _HELD = 0.4  # s in a hand before it flies
@@ -17,11 +19,7 @@ def projectile(random: np.random.Generator) -> Motion:
     velocity = speed * np.array([np.cos(angle) * random.choice([-1, 1]), np.sin(angle)])
     flight = float(2 * velocity[1] / GRAVITY * random.uniform(0.9, 1.15))
     solution, _ = solve(lambda state: _flying(state, drag), np.array([0, 0, *velocity]), flight)
-    spin = random.uniform(-8, 8)
-
-    def free(times):
-        return np.concatenate([solution(times)[:, :2], spin * times[:, None]], 1)[:, None]
-
+    free = _spinning(solution, random.uniform(-8, 8))
     span = float(np.hypot(*np.ptp(solution(np.linspace(0, flight, 50))[:, :2], axis=0)))
     bodies = (_ball(random, span * random.uniform(0.015, 0.035)),)
     truth = {"speed": speed, "angle": angle, "drag": drag, "gravity": GRAVITY}
@@ -35,10 +33,7 @@ def fall(random: np.random.Generator) -> Motion:
     height, drag = random.uniform(0.8, 3), random.uniform(0, 0.03)
     flight = float(np.sqrt(2 * height / GRAVITY))
     solution, _ = solve(lambda state: _flying(state, drag), np.zeros(4), flight)
-
-    def free(times):
-        return np.concatenate([solution(times)[:, :2], np.zeros((len(times), 1))], 1)[:, None]
-
+    free = _spinning(solution, 0.0)
     bodies = (_ball(random, height * random.uniform(0.015, 0.035)),)
     truth = {"gravity": GRAVITY, "acceleration": GRAVITY, "drag": drag}
     return Motion("fall", truth, {}, _HELD + flight, held(_HELD, free, np.zeros(3)), bodies, begin=_HELD, hand=0)
@@ -64,11 +59,7 @@ def bounce(random: np.random.Generator) -> Motion:
 
     start = np.array([0, height + radius, across, 0])
     solution, _ = solve(lambda state: _flying(state, 0.0), start, duration, gap, bounced)
-    spin = -across / radius * 0.3
-
-    def free(times):
-        return np.concatenate([solution(times)[:, :2], spin * times[:, None]], 1)[:, None]
-
+    free = _spinning(solution, -across / radius * 0.3)
     reach = abs(across) * duration + 4 * radius
     floor = ((min(0, across * duration) - reach, 0.0), (max(0, across * duration) + reach, 0.0))
     truth = {"restitution": restitution, "radius": radius, "gravity": GRAVITY}
@@ -78,6 +69,11 @@ def bounce(random: np.random.Generator) -> Motion:
 def _flying(state: np.ndarray, drag: float) -> np.ndarray:
     velocity = state[2:]
     return np.concatenate([velocity, -drag * np.linalg.norm(velocity) * velocity - [0.0, GRAVITY]])
+
+
+def _spinning(solution: Solution, spin: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Poses of a ball in flight that turns at a constant rate, rad/s."""
+    return lambda times: np.concatenate([solution(times)[:, :2], spin * times[:, None]], 1)[:, None]
 
 
 def _ball(random: np.random.Generator, radius: float) -> Body:

@@ -38,7 +38,6 @@ class DyeRecipe(Recipe):
 
     trials: int = 20
     frames: int = 11
-    seed: int = 0
     size: int = 64
     dt: Number = 0.2
     viscosity: tuple[Number, Number] = (0.02, 0.08)

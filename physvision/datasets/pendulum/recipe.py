@@ -45,7 +45,6 @@ class PendulumRecipe(Recipe):
 
     trials: int = 100
     frames: int = 200
-    seed: int = 0
     lengths: tuple[Number, ...] = (3.0, 3.0, 3.0)
     masses: tuple[Number, ...] | None = None
     damping: Number | tuple[Number, ...] = 0.0
