@@ -17,9 +17,7 @@ def check_tensor(name: str, value: object) -> Tensor:
     if not isinstance(value, Tensor):
         raise DtypeError(f"{name}: expected a torch tensor, got {type(value).__name__}")
     if value.dtype not in REAL:
-        raise DtypeError(
-            f"{name}: expected float32 or float64, got {value.dtype}; convert it with .float() or .double()"
-        )
+        raise DtypeError(f"{name}: expected float32 or float64, got {value.dtype}; convert with .float() or .double()")
     return value
 
 

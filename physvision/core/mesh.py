@@ -46,13 +46,9 @@ class Mesh:
         if elements.ndim != 2 or elements.shape[1] not in corners or not len(elements):
             raise ModelError(f"elements: expected shape (elements, {corners}), got {elements.shape}")
         if not np.isfinite(nodes).all():
-            raise ModelError(
-                f"nodes: expected finite coordinates, got others for node {_first(~np.isfinite(nodes).all(1))}"
-            )
+            raise ModelError(f"nodes: expected finite numbers, node {_first(~np.isfinite(nodes).all(1))} has others")
         if elements.min() < 0 or elements.max() >= len(nodes):
-            raise ModelError(
-                f"elements: expected nodes of 0 to {len(nodes) - 1}, got {elements.min()}, {elements.max()}"
-            )
+            raise ModelError(f"elements: expected nodes 0 to {len(nodes) - 1}, got {elements.min()}, {elements.max()}")
         self._check_elements()
         self._check_seams()
 

@@ -248,9 +248,7 @@ def _to_plain(value: Any, name: str, numbers: dict[int, int]) -> Any:
         return configuration_of(value)
     if (registered := name_of(value)) is not None:
         return registered
-    raise InputError(
-        f"{name}: a {type(value).__name__} has no configuration; register it with physvision.models.register"
-    )
+    raise InputError(f"{name}: a {type(value).__name__} has no configuration; see physvision.models.register")
 
 
 def _dataclass_to_plain(value: Any, name: str, numbers: dict[int, int]) -> Any:

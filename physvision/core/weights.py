@@ -82,9 +82,7 @@ def read_configuration(path: str, text: object) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: its configuration cannot be read ({error})") from error
     if not isinstance(configuration, dict):
-        raise CheckpointError(
-            f"{path}: expected a configuration of names and values, got {type(configuration).__name__}"
-        )
+        raise CheckpointError(f"{path}: expected a mapping as configuration, got {type(configuration).__name__}")
     return configuration
 
 

@@ -30,9 +30,8 @@ def check_yaml(path: str | Path) -> None:
         root = yaml.compose(content.decode("utf-8"), yaml.SafeLoader)
         values = 0 if root is None else _values(root, {})
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: expected text in UTF-8, got the byte {content[error.start]} at {error.start}"
-        ) from error
+        at = error.start
+        raise InputError(f"{path}: expected text in UTF-8, got the byte {content[at]} at {at}") from error
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
     except RecursionError as error:

@@ -173,10 +173,7 @@ class MotionResidual(Residual):
 
     def __post_init__(self) -> None:
         if self.observed.shape[-2:-1] != self.times.shape or not len(self.times):
-            raise ShapeError(
-                f"observed: expected a sample for each of {len(self.times)} times, got shape "
-                f"{tuple(self.observed.shape)}"
-            )
+            raise ShapeError(f"observed: expected {len(self.times)} samples, got shape {tuple(self.observed.shape)}")
         if bool((self.times[1:] <= self.times[:-1]).any()) or float(self.times[0]) < 0:
             raise InputError("times: expected ascending seconds after the initial state, at least zero")
 

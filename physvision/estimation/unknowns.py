@@ -49,9 +49,7 @@ class Unknown:
         start = torch.as_tensor(self.start, dtype=torch.float64)
         object.__setattr__(self, "shape", tuple(start.shape))
         if not self.low < self.high or (math.isfinite(self.high) and not math.isfinite(self.low)):
-            raise InputError(
-                f"{self.name}: expected bounds low < high, or only a lower one, got {self.low}, {self.high}"
-            )
+            raise InputError(f"{self.name}: expected bounds low < high, or a lower one, got {self.low}, {self.high}")
         if not bool(((start > self.low) & (start < self.high)).all()):
             raise InputError(f"{self.name}: must start between {self.low:g} and {self.high:g}, got {start.tolist()}")
 
@@ -112,9 +110,7 @@ class Unknowns:
             if value.shape == unknown.shape:
                 value = value.unsqueeze(0)
             if value.shape[1:] != unknown.shape:
-                raise ShapeError(
-                    f"{unknown.name}: expected shape {unknown.shape} or one more dimension in front, got {value.shape}"
-                )
+                raise ShapeError(f"{unknown.name}: expected shape {unknown.shape}, perhaps batched, got {value.shape}")
             z = unknown.unconstrain(value)
             parts.append(z.flatten(1) if unknown.shape else z.unsqueeze(1))
         batch = max(part.shape[0] for part in parts)

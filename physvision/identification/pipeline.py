@@ -85,9 +85,7 @@ def identify(
         view = View(float(picture.width), float(picture.height), settings=settings.view)
     else:
         if crop is not None:
-            raise InputError(
-                "crop: applies to videos, but tracks were given; leave out rows of the table, or use start and stop"
-            )
+            raise InputError("crop: applies to videos, but tracks were given; leave out rows, or use start and stop")
         tracks = select_tracks(source, object, start, stop, settings.tracks)
         view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
     if fps is not None:

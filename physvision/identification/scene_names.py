@@ -76,9 +76,8 @@ def _indices(engine: Engine, name: str, leaf: Leaf, path: Sequence[str], shape: 
             part = parts.pop(0)
             matches = [k for k, label in enumerate(labels) if label == part]
             if not matches:
-                raise InputError(
-                    f"{name}: nothing is called {part!r}; expected one of {', '.join(filter(None, labels))}"
-                )
+                available = ", ".join(filter(None, labels))
+                raise InputError(f"{name}: nothing is called {part!r}; expected one of {available}")
             indices.append(torch.tensor(matches))
         else:
             if not parts:
@@ -104,9 +103,7 @@ def bounded_unknown(entry: PropertyEntry, name: str, low: float | None = None, h
     elif np.isfinite(low) and np.isfinite(high):
         start = (low + high) / 2
     else:
-        raise InputError(
-            f"{name}: the scene has {entry.value:g}, which is outside of its bounds; give both bounds, as {name}=0..1"
-        )
+        raise InputError(f"{name}: the scene's {entry.value:g} is out of bounds; give both bounds, as {name}=0..1")
     return Unknown(name, start, low, high, abs(start) or 1.0, unit=entry.unit)
 
 

@@ -139,13 +139,10 @@ class DomainCheck:
         if "color_counts" in values:
             for text in describe_color_mismatch(scene, values["color_counts"]):
                 yield Difference(True, text)
-        score = float(np.median(values["reprojection_score"]))
-        if score < scene.min_reprojection_score:
-            yield Difference(
-                True,
-                f"the rendered state explains {score:.0%} of the image, usual are at least "
-                f"{scene.min_reprojection_score:.0%}",
-            )
+        score, limit = float(np.median(values["reprojection_score"])), scene.min_reprojection_score
+        if score < limit:
+            text = f"the rendered state explains {score:.0%} of the image, usual are at least {limit:.0%}"
+            yield Difference(True, text)
         if "color_match" in values:
             mismatch = 1 - values["color_match"].mean(0)
             for index, fraction, ends in zip(self._lines, mismatch, values["line_end"].T, strict=True):

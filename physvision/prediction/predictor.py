@@ -131,9 +131,8 @@ class Predictor:
             number += len(frames)
             context = [*context, *frames][-(window - 1) :] if window > 1 else []
         if number == start:
-            raise InputError(
-                f"{stream.source}: has {number} frames, the checkpoint needs a window of {window}; give a longer video"
-            )
+            needed = f"the checkpoint needs a window of {window}"
+            raise InputError(f"{stream.source}: has {number} frames, {needed}; give a longer video")
         check.finish()
 
     @torch.no_grad()
@@ -242,7 +241,6 @@ def _select_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise DeviceError(
-            f"device: {name!r} cannot be used ({str(error).splitlines()[0]}); give cpu, or leave it out"
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise DeviceError(f"device: {name!r} cannot be used ({reason}); give cpu, or leave it out") from error
     return device

@@ -91,9 +91,7 @@ class Conversion:
             return (width - side) // 2, (height - side) // 2, side, side
         x, y, crop_width, crop_height = self.crop
         if x + crop_width > width or y + crop_height > height:
-            raise InputError(
-                f"crop: {crop_width} x {crop_height} pixels at ({x}, {y}) exceed the image of {width} x {height}"
-            )
+            raise InputError(f"crop: {crop_width} x {crop_height} at ({x}, {y}) exceed the image of {width} x {height}")
         return self.crop
 
     def size_of(self, width: int, height: int) -> tuple[int, int]:
@@ -150,7 +148,5 @@ def check_constant_size(
     for time, frame in frames:
         shape = shape or frame.shape
         if frame.shape != shape:
-            raise VideoError(
-                f"{source}: frames change size at {time:.2f} s, from {shape} to {frame.shape}; cut the video there"
-            )
+            raise VideoError(f"{source}: frames change size at {time:.2f} s, {shape} to {frame.shape}; cut it there")
         yield time, frame

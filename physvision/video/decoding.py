@@ -44,9 +44,7 @@ def open_container(path: StrPath, kind: Literal["video", "audio"] = "video") -> 
         # Metadata in another encoding does not affect the frames.
         container = av.open(os.fspath(path), metadata_errors="replace")
     except DECODING_ERRORS as error:
-        raise VideoError(
-            f"{path}: not a video, or one without frames or cut off at its end ({_reason(error)})"
-        ) from error
+        raise VideoError(f"{path}: not a video, or without frames, or cut off at its end ({_reason(error)})") from error
     with container:
         streams = getattr(container.streams, kind)
         if container.format.name in _TEXT_FORMATS:

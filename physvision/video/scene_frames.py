@@ -207,9 +207,8 @@ def _open_file(path: str, scene: Scene, conversion: Conversion) -> SceneStream:
     if fitted.fps is not None:
         length = round(length * fitted.fps / (fitted.capture_fps or info.fps))
     if 0 < length < scene.frames_in:
-        raise InputError(
-            f"{path}: has {length} frames, the checkpoint needs a window of {scene.frames_in}; give a longer video"
-        )
+        needed = f"the checkpoint needs a window of {scene.frames_in}"
+        raise InputError(f"{path}: has {length} frames, {needed}; give a longer video")
 
     def read() -> Iterator[TimedFrame]:
         timing = Conversion(fitted.fps, capture_fps=fitted.capture_fps)
