@@ -16,17 +16,11 @@ from torch import Tensor
 from physvision.core import InputError, State, StrPath
 from physvision.estimation import SampledState, Setup, Unknown, Unknowns
 from physvision.estimation.unknowns import Values
+from physvision.identification import scene_names
 from physvision.identification.custom_starts import StartSearch
 from physvision.identification.initial_guesses import informative_duration
 from physvision.identification.kind_settings import CustomSceneSettings
 from physvision.identification.model import Evidence, KnownTensors, KnownValue, MotionModel, ParameterValues
-from physvision.identification.scene_names import (
-    TrackedPoints,
-    bounded_unknown,
-    find_entry,
-    moving_body_names,
-    replace_entry,
-)
 from physvision.identification.view import rotate
 from physvision.physics import articulated
 from physvision.physics.engine import MechanicalEngine
@@ -79,7 +73,7 @@ class CustomScene:
         if self.follow is not None:
             return len(self.follow)
         engine = self.load_engine(0.01, self._max_substeps(0.01, settings))
-        return min(available, len(moving_body_names(engine)))
+        return min(available, len(scene_names.moving_body_names(engine)))
 
     def candidate_models(self, evidence: Evidence) -> list[MotionModel]:
         """Return the models of the most promising assignments of tracks to bodies."""
@@ -88,7 +82,7 @@ class CustomScene:
         # Random starts are simulated without substeps; an engine whose dt is a fraction of a frame has a fixed step.
         substepped = self._max_substeps(engine.dt, settings) > 1 and engine.dt == dt
         unsubstepped_engine = self.load_engine(dt, 1) if substepped else engine
-        bodies = list(self.follow or moving_body_names(engine))
+        bodies = list(self.follow or scene_names.moving_body_names(engine))
         names = tuple(track.name for track in evidence.tracks)
         assignments = [names] if set(names) <= set(bodies) else list(permutations(bodies, len(names)))
         if not assignments or len(assignments) > settings.max_assignments:
@@ -142,7 +136,7 @@ def _model(
     settings = evidence.settings.custom
     indices, _, _ = evidence.samples(settings.min_samples)
     first, end = int(indices[0]), int(indices[-1]) + 1
-    points = TrackedPoints(unsubstepped_engine, names, settings)
+    points = scene_names.TrackedPoints(unsubstepped_engine, names, settings)
     plane = points.plane(scene.plane)
     is_top_view = float((plane @ points.gravity).norm()) < 1e-9  # then nothing determines the camera's roll
     unknowns, reported, property_values = _property_unknowns(scene, engine, evidence.known_values)
@@ -190,7 +184,7 @@ def _model(
     ), error  # fmt: skip
 
 
-def _simulate_points(engine: MechanicalEngine, points: TrackedPoints, setup: Setup, steps: int) -> Tensor:
+def _simulate_points(engine: MechanicalEngine, points: scene_names.TrackedPoints, setup: Setup, steps: int) -> Tensor:
     """Return the positions of the points in every state of a simulated motion, m."""
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # simulations from rough starts may diverge
@@ -229,7 +223,7 @@ def _property_unknowns(
     Known properties without an uncertainty are constants; those with one are unreported unknowns with a prior.
     """
     kninitial_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
-    entries = {name: find_entry(engine, name) for name in kninitial_properties}
+    entries = {name: scene_names.find_entry(engine, name) for name in kninitial_properties}
     constants = {name: known_value.value for name, known_value in kninitial_properties.items() if not known_value.std}
     priors = [
         Unknown(name, known_value.value, entries[name].low, entries[name].high, known_value.std, std=known_value.std,
@@ -239,13 +233,13 @@ def _property_unknowns(
     reported = []
     for name, bounds in scene.unknown.items():
         if scene.property_function is None:
-            entries[name] = find_entry(engine, name)
+            entries[name] = scene_names.find_entry(engine, name)
         if isinstance(bounds, Unknown):
             reported.append(bounds)
         elif scene.property_function is not None:
             raise InputError(f"unknown: {name}: expected an Unknown beside a property_function, got {bounds!r}")
         else:
-            reported.append(bounded_unknown(entries[name], name, *(bounds or ())))
+            reported.append(scene_names.bounded_unknown(entries[name], name, *(bounds or ())))
     if not reported:
         raise InputError("unknown: expected at least one unknown property of the scene, such as mass:cart=1..5")
     initial_properties = dict(engine.properties.items())
@@ -259,7 +253,7 @@ def _property_unknowns(
         for name, entry in sorted(entries.items(), key=lambda item: item[1].leaf == "inertia"):
             leaf = properties.get(entry.leaf, initial_properties[entry.leaf])
             number = values[name] if name in values else torch.full((batch,), constants[name], dtype=torch.float64)
-            properties[entry.leaf] = replace_entry(leaf, entry, number)
+            properties[entry.leaf] = scene_names.replace_entry(leaf, entry, number)
             if entry.leaf == "mass" and scene.property_function is None and "inertia" in initial_properties:
                 ratio = (number / entry.value)[:, None, None, None]
                 inertia = properties.get("inertia", initial_properties["inertia"])

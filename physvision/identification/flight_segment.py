@@ -54,12 +54,7 @@ class FlightPath:
 
 
 def estimate_release(
-    times: Samples,
-    positions: Positions,
-    first: int,
-    noise: Samples,
-    earliest: float,
-    settings: IdentificationSettings,
+    times: Samples, positions: Positions, first: int, noise: Samples, earliest: float, settings: IdentificationSettings
 ) -> tuple[float, Float[np.ndarray, "2"]]:
     """Estimate when a hand releases an object, and the pull: the acceleration that ends then.
 

@@ -13,6 +13,7 @@ import numpy as np
 from physvision import video
 from physvision.core import Clip, InputError, StrPath
 from physvision.core.checks import check_positive
+from physvision.identification import track_preparation as preparation
 from physvision.identification.candidates import fit_candidates, indistinguishable_kinds, score
 from physvision.identification.custom_scene import CustomScene
 from physvision.identification.diagnostics import describe_prediction_gap, evaluate_holdout, plausibility_warnings
@@ -22,16 +23,6 @@ from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import estimate_parameters
 from physvision.identification.result import Identification
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
-from physvision.identification.track_preparation import (
-    check_moving,
-    frame_interval,
-    merge_fragments,
-    moving_tracks,
-    project_to_hinge_circle,
-    select_tracks,
-    trim_final_rest,
-    trim_initial_rest,
-)
 from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
 
@@ -86,10 +77,10 @@ def identify(
     else:
         if crop is not None:
             raise InputError("crop: applies to videos, but tracks were given; leave out rows, or use start and stop")
-        tracks = select_tracks(source, object, start, stop, settings.tracks)
+        tracks = preparation.select_tracks(source, object, start, stop, settings.tracks)
         view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
     if fps is not None:
-        slowness = [fps * frame_interval(track.times, settings.tracks) for track in tracks]
+        slowness = [fps * preparation.frame_interval(track.times, settings.tracks) for track in tracks]
         tracks = [replace(track, times=track.times / part) for track, part in zip(tracks, slowness, strict=True)]
     if any(track.unit == "m" for track in tracks):
         priors.setdefault("scale", KnownValue(1.0))
@@ -100,7 +91,7 @@ def identify(
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where simulations fail
         fits, rejected = fit_candidates(evidence, kinds)
         if not fits:
-            trimmed, rest_notes = trim_final_rest(tracks, settings.tracks)
+            trimmed, rest_notes = preparation.trim_final_rest(tracks, settings.tracks)
             if rest_notes:
                 tracks, notes = trimmed, notes + rest_notes
                 fits, rejected = fit_candidates(replace(evidence, tracks=tracks[:max_objects]), kinds)
@@ -141,12 +132,13 @@ def _prepare_tracks(
     tracks: Sequence[Track], motion: Motion, min_tracks: int, settings: IdentificationSettings
 ) -> tuple[list[Track], list[str]]:
     """Merge and trim tracks; those of the moving objects, the best observed first, and warnings."""
-    check_moving(tracks, settings.tracks)
+    preparation.check_moving(tracks, settings.tracks)
     notes: list[str] = []
-    tracks = [project_to_hinge_circle(track, settings.tracks) for track in merge_fragments(tracks, settings.tracks)]
+    merged = preparation.merge_fragments(tracks, settings.tracks)
+    tracks = [preparation.project_to_hinge_circle(track, settings.tracks) for track in merged]
     if not (isinstance(motion, str) and KINDS[motion].detects_release):
-        tracks, notes = trim_initial_rest(tracks, settings.tracks)
-    return moving_tracks(tracks, min_tracks, settings.tracks), notes
+        tracks, notes = preparation.trim_initial_rest(tracks, settings.tracks)
+    return preparation.moving_tracks(tracks, min_tracks, settings.tracks), notes
 
 
 def _candidate_kinds(motion: Motion, count: int, settings: IdentificationSettings) -> tuple[dict[str, MotionKind], int]:

@@ -11,28 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from physvision import report
 from physvision.core import Scene, State
 from physvision.prediction.mechanics import energy, outlines
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor
 from physvision.prediction.settings import DEFAULT_SETTINGS
-from physvision.report import (
-    Curve,
-    Markup,
-    Page,
-    ParameterRow,
-    Units,
-    code,
-    embed_video,
-    image_strip,
-    object_colors,
-    parameter_table,
-    path_chart,
-    side_by_side,
-    stat_cards,
-    table,
-    time_chart,
-)
 from physvision.report.palette import OBJECTS, TEXT, WARN
 from physvision.video import SceneStream
 
@@ -56,13 +40,13 @@ class ReportData:
 
     predictor: Predictor
     stream: SceneStream
-    units: Units
+    units: report.Units
     rows: np.ndarray
     last_segment: Segment
     elapsed: float
     interruption: str
     warnings: Sequence[str]
-    parameters: Sequence[ParameterRow]
+    parameters: Sequence[report.ParameterRow]
     settings: Mapping[str, str]
 
     def __repr__(self) -> str:
@@ -149,10 +133,10 @@ MAX_POINTS = 1200  # of a curve; more are not visible
 _STRIP_FRAMES = 6
 
 
-def prediction_page(data: ReportData, video: Path | None) -> Page:
+def prediction_page(data: ReportData, video: Path | None) -> report.Page:
     """Make the page of a run, with its video if there is one."""
     ahead = f"{data.predictor.horizon:.3g} s"
-    page = Page(
+    page = report.Page(
         f"{data.scene.title} in {data.name}",
         "Observed motion and its prediction by the checkpoint. A prediction is compared with what the same model "
         "observed at the predicted time.",
@@ -160,7 +144,7 @@ def prediction_page(data: ReportData, video: Path | None) -> Page:
     )
     page.add(_key_numbers(data))
     if video is not None:
-        page.section("The clip", embed_video(video, float(data.rows["time"][0])))
+        page.section("The clip", report.embed_video(video, float(data.rows["time"][0])))
     page.section("Predicted and observed motion", *_motion_charts(data), text=f"Dotted: predicted {ahead} before.")
     _add_energy(page, data)
     start = float(data.last_segment.frames[-1].time)
@@ -168,12 +152,12 @@ def prediction_page(data: ReportData, video: Path | None) -> Page:
     page.section("What happens next", *_future_charts(data, start), text=text)
     if data.parameters:
         text = "Values are those of the checkpoint. This clip determined none of them."
-        page.section("Physical parameters", parameter_table(data.parameters), text=text)
+        page.section("Physical parameters", report.parameter_table(data.parameters), text=text)
     page.section("Settings", _settings_table(data))
     return page
 
 
-def _key_numbers(data: ReportData) -> Markup:
+def _key_numbers(data: ReportData) -> report.Markup:
     rows, objects, (psnr, ssim) = data.rows, data.scene.objects, data.quality()
     numbers = [
         (f"{len(rows)}", f"frames, {rows['time'][-1]:.2f} s"),
@@ -186,17 +170,17 @@ def _key_numbers(data: ReportData) -> Markup:
             numbers.append((f"{mean:.3g} {unit}", f"mean error of {label}, {ahead}"))
     if np.isfinite(psnr):
         numbers.append((f"{psnr:.1f} dB", f"PSNR of frames {ahead}; SSIM {ssim:.3f}"))
-    return stat_cards(numbers)
+    return report.stat_cards(numbers)
 
 
-def _curves(data: ReportData, values: np.ndarray, *, predicted: bool = False) -> list[Curve]:
+def _curves(data: ReportData, values: np.ndarray, *, predicted: bool = False) -> list[report.Curve]:
     """Make a curve for each object, of values (times, objects)."""
-    objects = zip(data.scene.objects, object_colors(data.scene.objects), values.T, strict=True)
+    objects = zip(data.scene.objects, report.object_colors(data.scene.objects), values.T, strict=True)
     suffix, style = (", predicted", "dotted") if predicted else ("", "solid")
-    return [Curve(item.name + suffix, column, color, style) for item, color, column in objects]
+    return [report.Curve(item.name + suffix, column, color, style) for item, color, column in objects]
 
 
-def _motion_charts(data: ReportData) -> list[Markup]:
+def _motion_charts(data: ReportData) -> list[report.Markup]:
     """Draw observed and predicted coordinates, confidence, and the quality of the predicted frames."""
     rows, figures = data.subsample(MAX_POINTS), []
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
@@ -208,12 +192,12 @@ def _motion_charts(data: ReportData) -> list[Markup]:
             if wraps:
                 observed, predicted = (np.arctan2(np.sin(angle), np.cos(angle)) for angle in (observed, predicted))
             curves = [*_curves(data, observed), *_curves(data, predicted, predicted=True)]
-            figures.append(time_chart(label, unit + per, rows["time"], curves, wraps=wraps))
-    figures.append(time_chart("confidence", "0 to 1", rows["time"], _curves(data, rows["confidence"]), low=0.0))
+            figures.append(report.time_chart(label, unit + per, rows["time"], curves, wraps=wraps))
+    figures.append(report.time_chart("confidence", "0 to 1", rows["time"], _curves(data, rows["confidence"]), low=0.0))
     if np.isfinite(rows["psnr"]).any():
         title = f"frame predicted {data.predictor.horizon:.3g} s before"
-        curve = Curve("PSNR of the predicted frame", rows["psnr"], WARN)
-        figures.append(time_chart(title, "dB", rows["time"], [curve]))
+        curve = report.Curve("PSNR of the predicted frame", rows["psnr"], WARN)
+        figures.append(report.time_chart(title, "dB", rows["time"], [curve]))
     return figures
 
 
@@ -222,24 +206,24 @@ def _states(data: ReportData, rows: np.ndarray) -> State:
     return State(torch.from_numpy(rows["q"].copy()).to(device), torch.from_numpy(rows["v"].copy()).to(device))
 
 
-def _add_energy(page: Page, data: ReportData) -> None:
+def _add_energy(page: report.Page, data: ReportData) -> None:
     rows = data.subsample(MAX_POINTS)
     energies = energy(data.predictor.model, _states(data, rows))
     if energies is None:
         return
     kinetic, potential = energies
-    curves = [Curve("kinetic", kinetic, OBJECTS[1])]
+    curves = [report.Curve("kinetic", kinetic, OBJECTS[1])]
     if np.ptp(potential) > 0:
-        curves += [Curve("potential", potential, OBJECTS[4]), Curve("total", kinetic + potential, TEXT)]
+        curves += [report.Curve("potential", potential, OBJECTS[4]), report.Curve("total", kinetic + potential, TEXT)]
     unit = "J" if "px" not in data.scene.coordinates.values() else "kg px²/s² of the model's frames"
     text = (
         f"Energy of each observed state by the model's own mechanics; median {np.median(kinetic + potential):.4g} "
         f"{unit}. Spikes are errors of the observed velocities, not of the motion."
     )
-    page.section("Energy", time_chart("energy of the states", unit, rows["time"], curves), text=text)
+    page.section("Energy", report.time_chart("energy of the states", unit, rows["time"], curves), text=text)
 
 
-def _future_charts(data: ReportData, start: float) -> list[Markup]:
+def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
     """Draw the predicted motion and frames after the last frame, at `start`, s."""
     predictor, scene, future = data.predictor, data.scene, data.last_segment.future
     times = start + np.arange(len(future)) / scene.fps
@@ -248,21 +232,23 @@ def _future_charts(data: ReportData, start: float) -> list[Markup]:
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
         if np.ptp(positions[..., index], axis=0).any():
             curves = _curves(data, positions[..., index])
-            figures.append(time_chart(f"{name} ahead", unit, times, curves, wraps=unit == "rad", width=430))
+            figures.append(report.time_chart(f"{name} ahead", unit, times, curves, wraps=unit == "rad", width=430))
     recent = _states(data, data.subsample(MAX_POINTS)[-MAX_POINTS // 2 :])
     observed = outlines(predictor.model, scene, recent)
     predicted = outlines(predictor.model, scene, future.flatten().to(predictor.device))
     paths = []
-    for item, color, past, ahead in zip(scene.objects, object_colors(scene.objects), observed, predicted, strict=False):
-        paths += [Curve(item.name, past[:, -1], color), Curve("", ahead[:, -1], color, "dotted")]
-    chart = [path_chart("paths in the image", scene.size, paths)] if paths else []
+    for item, color, past, ahead in zip(
+        scene.objects, report.object_colors(scene.objects), observed, predicted, strict=False
+    ):
+        paths += [report.Curve(item.name, past[:, -1], color), report.Curve("", ahead[:, -1], color, "dotted")]
+    chart = [report.path_chart("paths in the image", scene.size, paths)] if paths else []
     steps = np.unique(np.linspace(0, future.steps, min(_STRIP_FRAMES, len(future))).round().astype(int)).tolist()
     frames = (predictor.decode(future, steps).movedim(1, -1) * 255).round().byte().numpy()
     captions = [f"{times[step]:.2f} s" for step in steps]
-    return [image_strip(dict(zip(captions, frames, strict=True))), side_by_side(chart, figures)]
+    return [report.image_strip(dict(zip(captions, frames, strict=True))), report.side_by_side(chart, figures)]
 
 
-def _settings_table(data: ReportData) -> Markup:
+def _settings_table(data: ReportData) -> report.Markup:
     info, scene = data.stream.info, data.scene
     x, y, width, height = data.stream.crop
     description = f": {info.width} x {info.height}, {info.fps:.6g} fps, {info.codec}" if info else ""
@@ -277,4 +263,4 @@ def _settings_table(data: ReportData) -> Markup:
         "duration of the run": f"{data.elapsed:.1f} s, {data.frames_per_second:.0f} frames per second",
         "physvision": version("physvision"),
     }
-    return table((name, code(text)) for name, text in settings.items())
+    return report.table((name, report.code(text)) for name, text in settings.items())

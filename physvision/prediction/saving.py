@@ -18,24 +18,13 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from physvision import report
 from physvision.core import PhysvisionError, State, StrPath
 from physvision.prediction.domain_check import MismatchError
 from physvision.prediction.mechanics import outlines, parameter_rows
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
 from physvision.prediction.report_page import ReportData, prediction_page
-from physvision.report import (
-    Canvas,
-    Mark,
-    OutputFolder,
-    Panel,
-    StateTables,
-    Units,
-    VideoFigure,
-    difference_heatmap,
-    object_colors,
-    pixels_per_meter,
-)
 from physvision.video import Conversion, SceneStream
 
 MAX_DOTS = 10  # of a predicted path
@@ -48,13 +37,13 @@ class PredictionPanels:
         scene, ahead = predictor.scene, f"predicted {predictor.horizon:.3g} s before"
         self._predictor = predictor
         titles = ("video and observed state", ahead, "difference")
-        self._canvas = Canvas(scene.size, titles, scene.fps, f"error of the frame {ahead}, % of full brightness")
+        self._canvas = report.Canvas(scene.size, titles, scene.fps, f"error of the frame {ahead}, % of full brightness")
 
     def draw(self, segment: Segment) -> Iterator[np.ndarray]:
         """Draw the frames of a segment; the engine is evaluated at once, images are drawn on iteration."""
         return self._frames(segment, *self._marks(segment))
 
-    def _marks(self, segment: Segment) -> tuple[list[list[Mark]], list[list[Mark]]]:
+    def _marks(self, segment: Segment) -> tuple[list[list[report.Mark]], list[list[report.Mark]]]:
         """Compute the marks of each observed and each predicted frame."""
         scene, steps = self._predictor.scene, self._predictor.steps
         dots = np.unique(np.linspace(0, steps, min(MAX_DOTS, steps) + 1).round().astype(int))[1:].tolist()
@@ -62,32 +51,32 @@ class PredictionPanels:
         q = torch.cat([states.q[:, None], rollout.q[:, dots], predicted.q[:, None].nan_to_num()], 1).flatten(0, 1)
         v = torch.cat([states.v[:, None], rollout.v[:, dots], predicted.v[:, None].nan_to_num()], 1).flatten(0, 1)
         points = outlines(self._predictor.model, scene, State(q, v).to(self._predictor.device))
-        observed_marks: list[list[Mark]] = [[] for _ in segment.frames]
-        predicted_marks: list[list[Mark]] = [[] for _ in segment.frames]
+        observed_marks: list[list[report.Mark]] = [[] for _ in segment.frames]
+        predicted_marks: list[list[report.Mark]] = [[] for _ in segment.frames]
         for item, color, outline, confidence in zip(
-            scene.objects, object_colors(scene.objects), points, segment.confidence.T.tolist(), strict=False
+            scene.objects, report.object_colors(scene.objects), points, segment.confidence.T.tolist(), strict=False
         ):
             outline = outline.reshape(len(segment.frames), len(dots) + 2, *outline.shape[1:])
             radius = item.radius or 2.0
             for index, lines in enumerate(outline):
-                path = lines[1:-1, -1]
-                observed_marks[index].append(Mark(color, lines[0], radius, dots=path, confidence=confidence[index]))
-                predicted_marks[index].append(Mark(color, lines[-1], radius, dimmed=True))
+                mark = report.Mark(color, lines[0], radius, dots=lines[1:-1, -1], confidence=confidence[index])
+                observed_marks[index].append(mark)
+                predicted_marks[index].append(report.Mark(color, lines[-1], radius, dimmed=True))
         return observed_marks, predicted_marks
 
     def _frames(
-        self, segment: Segment, observed: list[list[Mark]], predicted: list[list[Mark]]
+        self, segment: Segment, observed: list[list[report.Mark]], predicted: list[list[report.Mark]]
     ) -> Iterator[np.ndarray]:
         for index, timed_frame in enumerate(segment.frames):
-            panels: list[Panel | str] = [Panel(timed_frame.original, observed[index])]
+            panels: list[report.Panel | str] = [report.Panel(timed_frame.original, observed[index])]
             error = float("nan")
             if bool(segment.has_prediction[index]):
                 frame = segment.predicted_frames[index].movedim(0, -1).numpy()
                 difference = frame - timed_frame.frame.astype(np.float32) / 255
                 error = float(np.sqrt(np.square(difference).mean()))
                 levels = np.rint(frame * 255).astype(np.uint8)
-                heatmap = difference_heatmap(np.abs(difference).mean(-1))
-                panels += [Panel(levels, predicted[index]), Panel(heatmap)]
+                heatmap = report.difference_heatmap(np.abs(difference).mean(-1))
+                panels += [report.Panel(levels, predicted[index]), report.Panel(heatmap)]
             else:
                 panels.append("no prediction yet")
             yield self._canvas.draw(panels, timed_frame.time, error)
@@ -129,8 +118,13 @@ def save(
         PhysvisionError: The video is damaged, or a file could not be written; earlier results are kept.
     """
     stream = predictor.open_stream(video, conversion)
-    units = Units(predictor.scene, stream.crop, pixels_per_meter(scale, predictor.scene))
-    with OutputFolder(folder) as output, InterruptHandler() as interrupt, warnings.catch_warnings(), _half_of_cores():
+    units = report.Units(predictor.scene, stream.crop, report.pixels_per_meter(scale, predictor.scene))
+    with (
+        report.OutputFolder(folder) as output,
+        InterruptHandler() as interrupt,
+        warnings.catch_warnings(),
+        _half_of_cores(),
+    ):
         # The notes state how often this happened.
         warnings.filterwarnings("ignore", ".*worlds failed", RuntimeWarning)
         start, check = time.perf_counter(), predictor.domain_check(stream, force=force)
@@ -168,10 +162,10 @@ class _OutputFiles:
         failure: First error after something was written.
     """
 
-    def __init__(self, folder: Path, predictor: Predictor, units: Units, film: bool) -> None:
+    def __init__(self, folder: Path, predictor: Predictor, units: report.Units, film: bool) -> None:
         self.folder, self.units, self.panels = folder, units, PredictionPanels(predictor)
         self.tables = _make_tables(folder, units)
-        self.video = VideoFigure(folder / "prediction.mp4", predictor.scene.fps) if film else None
+        self.video = report.VideoFigure(folder / "prediction.mp4", predictor.scene.fps) if film else None
         self.video_path: Path | None = None
         self.failure: PhysvisionError | None = None
 
@@ -206,11 +200,11 @@ class _OutputFiles:
         """Finish the tables and write the page; return the paths of all files."""
         tables = self._attempt(self.tables.finish)
         page = prediction_page(data, self.video_path)
-        report = self._attempt(lambda: page.write(self.folder / "report.html"))
-        if self.video_path is None and report:
+        page_path = self._attempt(lambda: page.write(self.folder / "report.html"))
+        if self.video_path is None and page_path:
             # The page is of this run; the video of an earlier one is not.
             (self.folder / "prediction.mp4").unlink(missing_ok=True)
-        return [path for path in (*(tables or ()), self.video_path, report) if path]
+        return [path for path in (*(tables or ()), self.video_path, page_path) if path]
 
     def _attempt(self, action: Callable[[], Result]) -> Result | None:
         """Return the result of an action; None if it fails, which is stored as the first failure."""
@@ -221,7 +215,7 @@ class _OutputFiles:
             return None
 
 
-def _make_tables(folder: Path, units: Units) -> StateTables:
+def _make_tables(folder: Path, units: report.Units) -> report.StateTables:
     objects, positions = units.scene.objects, units.scene.positions
     per_object = ("f4", (len(objects), len(units.scene.coordinates)))
     arrays = [
@@ -234,10 +228,10 @@ def _make_tables(folder: Path, units: Units) -> StateTables:
         ("q", "f4", (positions,)),
         ("v", "f4", (positions,)),
     ]
-    return StateTables(folder, [item.name for item in objects], units.coordinates, arrays)
+    return report.StateTables(folder, [item.name for item in objects], units.coordinates, arrays)
 
 
-def _add_rows(tables: StateTables, segment: Segment, units: Units) -> None:
+def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units) -> None:
     values = {name: getattr(segment, name) for name in _SEGMENT_FIELDS}
     for prefix, state in (("", segment.states), ("predicted_", segment.predicted)):
         values[f"{prefix}position"] = units.positions(state.q.double().numpy())

@@ -11,21 +11,8 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
+from physvision import core
 from physvision.camera import Camera
-from physvision.core import (
-    Appearance,
-    Box,
-    Circle,
-    FileError,
-    InputError,
-    Plane,
-    Polygon,
-    Rectangle,
-    Shape,
-    State,
-    Trajectory,
-    VideoError,
-)
 from physvision.physics import Engine
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.report.output import OutputFolder
@@ -90,15 +77,15 @@ class VideoFigure:
             return
         try:
             pending.result()
-        except VideoError as error:
+        except core.VideoError as error:
             self._shut_down()
-            raise FileError(f"{error}; make room and run again, or go without a video") from error
+            raise core.FileError(f"{error}; make room and run again, or go without a video") from error
 
 
 @torch.no_grad()
 def render_video(
     engine: Engine,
-    trajectory: Trajectory,
+    trajectory: core.Trajectory,
     path: Path | str,
     *,
     camera: Camera | None = None,
@@ -121,11 +108,11 @@ def render_video(
         VideoError: The video cannot be encoded.
     """
     if engine.mechanics is None:
-        raise InputError(f"engine: {type(engine).__name__} has no bodies to render; give one with mechanics")
+        raise core.InputError(f"engine: {type(engine).__name__} has no bodies to render; give one with mechanics")
     if not 0 <= world < trajectory.batch:
-        raise InputError(f"world: expected a number below {trajectory.batch}, got {world}")
+        raise core.InputError(f"world: expected a number below {trajectory.batch}, got {world}")
     stride = max(1, round(1 / (MAX_FPS * engine.dt)))
-    states = State(trajectory.q[world, ::stride], trajectory.v[world, ::stride])
+    states = core.State(trajectory.q[world, ::stride], trajectory.v[world, ::stride])
     values = engine.properties if properties is None else engine.checked(properties)
     appearance = engine.mechanics.appearance(states, values)
     render = (camera or overview(engine.mechanics, appearance)).bind(engine)
@@ -134,12 +121,12 @@ def render_video(
         VideoWriter(Path(path), 1 / (stride * engine.dt), encoding=_ENCODING) as writer,
     ):
         for number in range(states.batch):
-            frame = render(State(states.q[number : number + 1], states.v[number : number + 1]), values)[0]
+            frame = render(core.State(states.q[number : number + 1], states.v[number : number + 1]), values)[0]
             writer.add(frame.clamp(0, 1).movedim(0, -1).cpu())
     return Path(path)
 
 
-def overview(mechanics: MechanicalEngine, appearance: Appearance) -> Camera:
+def overview(mechanics: MechanicalEngine, appearance: core.Appearance) -> Camera:
     """Place a camera that shows everything that moves, else everything movable, else all shapes.
 
     A planar world is viewed from above, a spatial one from the side and slightly from above.
@@ -151,17 +138,17 @@ def overview(mechanics: MechanicalEngine, appearance: Appearance) -> Camera:
     positions, shapes = appearance.poses[..., :3, 3].double().cpu(), [item.shape for item in mechanics.geometry]
     sizes = appearance.sizes[0].tolist()
     radius = torch.tensor([_bounding_radius(shape, *size) for shape, size in zip(shapes, sizes, strict=True)])
-    bounded = torch.tensor([not isinstance(shape, Plane) for shape in shapes])
+    bounded = torch.tensor([not isinstance(shape, core.Plane) for shape in shapes])
     movable = torch.tensor([item.body is not None for item in mechanics.geometry]) & bounded
     moving = ((positions - positions[:1]).abs().amax((0, 2)) > 1e-6) & bounded
     visible = next((mask for mask in (moving, movable, bounded) if bool(mask.any())), None)
     if visible is None:
-        raise InputError("engine: it has no shapes but planes; give a camera")
+        raise core.InputError("engine: it has no shapes but planes; give a camera")
     margin = radius[visible, None]
     low, high = (positions[:, visible] - margin).amin((0, 1)), (positions[:, visible] + margin).amax((0, 1))
     (x, y, z), (half_x, half_y, half_z) = ((low + high) / 2).tolist(), ((high - low) / 2).clamp_min(1e-3).tolist()
     height, width = VIDEO_SIZE
-    if all(isinstance(shape, Circle | Polygon) for shape in shapes):
+    if all(isinstance(shape, core.Circle | core.Polygon) for shape in shapes):
         y_down = bool(dict(mechanics.properties.items())["gravity"][1] > 0)
         scale = 0.45 * min(width / half_x, height / half_y)
         return Camera.table(height, width, scale=scale, center=(x, y), y_down=y_down)
@@ -170,10 +157,10 @@ def overview(mechanics: MechanicalEngine, appearance: Appearance) -> Camera:
     return Camera.pinhole(height, width, position=position, target=(x, y, z), fov=FIELD_OF_VIEW)
 
 
-def _bounding_radius(shape: Shape, first: float, second: float, third: float) -> float:
+def _bounding_radius(shape: core.Shape, first: float, second: float, third: float) -> float:
     """Radius of the sphere about a shape's origin that contains the shape of these sizes."""
-    if isinstance(shape, Polygon):
+    if isinstance(shape, core.Polygon):
         return max(math.hypot(first * x, second * y) for x, y in shape.vertices)
-    if isinstance(shape, Box | Rectangle):
+    if isinstance(shape, core.Box | core.Rectangle):
         return 0.5 * math.hypot(first, second, third)
     return first + 0.5 * third

@@ -17,16 +17,9 @@ from jaxtyping import Float, UInt8
 from physvision.core import Clip, FileError, InputError, StrPath, VideoError
 from physvision.core.checks import check_count
 from physvision.core.clip import frame_interval
+from physvision.video import decoding
 from physvision.video.conversion import Conversion, check_constant_size
-from physvision.video.decoding import (
-    DECODING_ERRORS,
-    Color,
-    decode_frames,
-    display_matrix,
-    open_container,
-    stated_duration,
-    to_levels,
-)
+from physvision.video.decoding import Color
 
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 
@@ -93,12 +86,12 @@ def read_info(path: StrPath) -> VideoInfo:
         height, width, channels = read_image(images[0], "auto").shape
         codec, pixel_format = images[0].suffix[1:].lower(), "gray" if channels == 1 else "rgb24"
         return VideoInfo(width, height, channels, math.nan, len(images), math.nan, codec, pixel_format)
-    with open_container(path) as (container, video):
-        _, frame = next(decode_frames(path, container, video), (None, None))
+    with decoding.open_container(path) as (container, video):
+        _, frame = next(decoding.decode_frames(path, container, video), (None, None))
         if frame is None:
             raise VideoError(f"{path}: the video holds no frame")
-        height, width, channels = to_levels(path, frame, "auto", display_matrix(frame)).shape
-        duration = stated_duration(container, video)
+        height, width, channels = decoding.to_levels(path, frame, "auto", decoding.display_matrix(frame)).shape
+        duration = decoding.stated_duration(container, video)
         rate = video.average_rate or video.guessed_rate
         return VideoInfo(
             width=width,
@@ -117,14 +110,14 @@ def read_timestamps(path: StrPath) -> Float[np.ndarray, " frames"]:
 
     An interval of twice the usual length is a frame that the camera or its recorder dropped, see `frame_timing`.
     """
-    with open_container(path) as (container, video):
+    with decoding.open_container(path) as (container, video):
         timestamps = []
         try:
             for packet in container.demux(video):
                 timestamp = packet.dts if container.format.name == "avi" or packet.pts is None else packet.pts
                 if timestamp is not None and packet.size and not packet.is_discard:
                     timestamps.append(float(timestamp * packet.time_base))
-        except DECODING_ERRORS as error:
+        except decoding.DECODING_ERRORS as error:
             raise VideoError(f"{path}: damaged or cut off after {len(timestamps)} frames ({error})") from error
     return np.sort(np.array(timestamps, float))
 
@@ -204,14 +197,14 @@ def _make_clip(frames: list[tuple[float, np.ndarray]], source: str) -> Clip:
 
 def _stream_file(path: StrPath, color: Color) -> Iterator[tuple[float, np.ndarray]]:
     """Yield times and frames of a file as they are stored."""
-    with open_container(path) as (container, video):
+    with decoding.open_container(path) as (container, video):
         rate = video.average_rate or video.guessed_rate
         interval = float(1 / rate) if rate else 0.0
         first, time, count, matrix = None, 0.0, 0, None
-        for timestamp, frame in decode_frames(path, container, video):
+        for timestamp, frame in decoding.decode_frames(path, container, video):
             if timestamp is None and not interval:
                 raise VideoError(f"{path}: frame {count} has no timestamp and the file states no frame rate")
-            matrix = display_matrix(frame) if count == 0 else matrix
+            matrix = decoding.display_matrix(frame) if count == 0 else matrix
             now = timestamp if timestamp is not None else (first or 0.0) + count * interval
             first = now if first is None else first
             if count and now - first <= time:
@@ -220,11 +213,11 @@ def _stream_file(path: StrPath, color: Color) -> Iterator[tuple[float, np.ndarra
                     "anew, or give its frames as a folder of images"
                 )
             time = now - first
-            yield time, to_levels(path, frame, color, matrix)
+            yield time, decoding.to_levels(path, frame, color, matrix)
             count += 1
         if first is None:
             raise VideoError(f"{path}: the video holds no frame")
-        _check_complete(path, stated_duration(container, video), count, time + interval)
+        _check_complete(path, decoding.stated_duration(container, video), count, time + interval)
 
 
 def _check_complete(path: StrPath, stated: float | None, count: int, duration: float) -> None:

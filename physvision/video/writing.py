@@ -70,12 +70,7 @@ class VideoWriter:
     """
 
     def __init__(
-        self,
-        path: StrPath,
-        fps: FrameRate | None = 30,
-        *,
-        lossless: bool = False,
-        encoding: Encoding | None = None,
+        self, path: StrPath, fps: FrameRate | None = 30, *, lossless: bool = False, encoding: Encoding | None = None
     ) -> None:
         """Open a file for writing.
 

@@ -124,7 +124,7 @@ def test_a_faster_video_is_thinned_out(tmp_path):
 )
 def test_what_does_not_fit_is_said_before_any_work(tmp_path, capsys, monkeypatch, make, options, match):
     path = rolling.film(tmp_path / "a.mkv", **make)
-    monkeypatch.setattr("physvision.prediction.saving.StateTables", None)
+    monkeypatch.setattr("physvision.report.StateTables", None)
     assert run(path, tmp_path / "out", *options) == 1
     output = capsys.readouterr().err
     assert __import__("re").search(match, output.replace("\n", " ")), output
