@@ -264,9 +264,8 @@ def read(path: str | Path) -> Mesh:
 def _grid(size: Sequence[float], divisions: Sequence[int], corner: Sequence[float]) -> npt.NDArray[np.float64]:
     if not len(size) == len(divisions) == len(corner):
         raise InputError(f"size, divisions, corner: expected the same length, got {size}, {divisions}, {corner}")
-    cells = [
-        check_positive("size", length) / check_count("divisions", n) for length, n in zip(size, divisions, strict=True)
-    ]
+    pairs = zip(size, divisions, strict=True)
+    cells = [check_positive("size", length) / check_count("divisions", count) for length, count in pairs]
     lines = [first + cell * np.arange(n + 1) for first, cell, n in zip(corner, cells, divisions, strict=True)]
     return np.stack(np.meshgrid(*lines, indexing="ij"), -1).reshape(-1, len(size)).astype(np.float64)
 

@@ -75,10 +75,8 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
         errors = prediction @ positions[index:]
         error_covariance = prediction @ covariance[index:, index:] @ prediction.T
         triples = [[k for k in range(4) if k != outlier] for outlier in range(4)]
-        squared_distances = [
-            np.sum(errors[rows] * np.linalg.solve(error_covariance[np.ix_(rows, rows)], errors[rows]))
-            for rows in triples
-        ]
+        solutions = [np.linalg.solve(error_covariance[np.ix_(rows, rows)], errors[rows]) for rows in triples]
+        squared_distances = [np.sum(errors[rows] * part) for rows, part in zip(triples, solutions, strict=True)]
         if min(squared_distances) > settings.departure_threshold:
             return index + 3
     return 0

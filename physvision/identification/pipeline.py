@@ -180,9 +180,8 @@ def _build_result(
     holdout = evaluate_holdout(fit)
     if holdout is not None and holdout.relative_error > settings.max_holdout_error:
         notes.append(describe_prediction_gap(fit, holdout.error))
-    return Identification(
-        motion, indistinguishable, scores, rejected, parameters, tuple(dict.fromkeys(notes)), fit, holdout
-    )
+    unique_notes = tuple(dict.fromkeys(notes))
+    return Identification(motion, indistinguishable, scores, rejected, parameters, unique_notes, fit, holdout)
 
 
 def _describe(tracks: Sequence[Track]) -> str:

@@ -152,9 +152,8 @@ def _model(
 def _engine(extent: float, gravity: float, dt: float, settings: BounceSettings) -> rigid2d.World:
     radius = settings.radius
     ball = rigid2d.Circle(radius, (0, -100), restitution=0.5, friction=0.1, name="ball")
-    ground = rigid2d.Rectangle(
-        (200 * extent, 10 * extent), (0, radius + 5 * extent), static=True, restitution=0.5, friction=0.1, name="floor"
-    )
+    size, center = (200 * extent, 10 * extent), (0, radius + 5 * extent)
+    ground = rigid2d.Rectangle(size, center, static=True, restitution=0.5, friction=0.1, name="floor")
     return rigid2d.World([ball, ground], gravity=(0, gravity), dt=dt)
 
 
