@@ -23,7 +23,7 @@ class CachedFlow(nn.Module):
         """Wrap an optical flow.
 
         Args:
-            flow: Flow from two frames, see `perception.flow.Flow`; its weights stay fixed.
+            flow: Flow from two frames, see `perception.flow`; its weights stay fixed.
             max_pairs: Number of pairs that are kept; a pair of 64 × 64 pixels takes 16 KB.
         """
         super().__init__()

@@ -1,9 +1,11 @@
-"""Optical flow: the displacement of each pixel from one frame to the next."""
+"""Optical flow: the displacement of each pixel from one frame to the next.
+
+An estimator is a function of two frames, 0 to 1, to the displacement (x, y) of each pixel of the first, px.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -19,18 +21,10 @@ from physvision.core.resources import find
 from physvision.core.weights import read_weights, write_weights
 
 FORMAT = "physvision flow 1"
+Frames = Float[Tensor, "batch 3 height width"]
+FlowField = Float[Tensor, "batch 2 height width"]
 _LEAK = 0.1  # slope of the leaky rectifiers
 _NEIGHBORS = tuple((y, x) for y in (-1, 0, 1) for x in (-1, 0, 1))
-
-
-class Flow(Protocol):
-    """Optical-flow estimator: from two frames, 0 to 1, to the displacement (x, y) of each pixel of the first, px."""
-
-    def __call__(
-        self, first: Float[Tensor, "batch 3 height width"], second: Float[Tensor, "batch 3 height width"]
-    ) -> Float[Tensor, "batch 2 height width"]:
-        """Estimate the flow from `first` to `second`."""
-        ...
 
 
 @register("physvision.perception.DenseInverseSearch")
@@ -42,9 +36,7 @@ class DenseInverseSearch(nn.Module):
         self._search = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
         self._search.setFinestScale(0)  # full resolution
 
-    def forward(
-        self, first: Float[Tensor, "batch 3 height width"], second: Float[Tensor, "batch 3 height width"]
-    ) -> Float[Tensor, "batch 2 height width"]:
+    def forward(self, first: Frames, second: Frames) -> FlowField:
         """Estimate the flow from `first` to `second`."""
         pairs = zip(_to_gray(first), _to_gray(second), strict=True)
         flows = [self._search.calc(image, target, np.zeros((*image.shape, 2), np.float32)) for image, target in pairs]
@@ -80,9 +72,7 @@ class PyramidFlow(nn.Module):
         # Twice as fast on a CPU.
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
-    def forward(
-        self, first: Float[Tensor, "batch 3 height width"], second: Float[Tensor, "batch 3 height width"]
-    ) -> Float[Tensor, "batch 2 height width"]:
+    def forward(self, first: Frames, second: Frames) -> FlowField:
         """Estimate the flow from `first` to `second`."""
         height, width = first.shape[-2:]
         return self.pyramid(first, second)[-1][..., :height, :width]
@@ -146,9 +136,7 @@ def warp(
     return functional.grid_sample(frames, grid, padding_mode="border", align_corners=False)
 
 
-def endpoint_error(
-    flow: Float[Tensor, "batch 2 height width"], truth: Float[Tensor, "batch 2 height width"]
-) -> Float[Tensor, "batch height width"]:
+def endpoint_error(flow: FlowField, truth: FlowField) -> Float[Tensor, "batch height width"]:
     """Distance between the endpoints of estimated and true flow, px."""
     return (flow - truth).square().sum(1).sqrt()
 
