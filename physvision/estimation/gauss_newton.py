@@ -17,6 +17,7 @@ from torch import Tensor
 from physvision.estimation.residual import Linearization, Residual
 from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
 
+Residuals = Float[Tensor, "starts samples numbers"]
 _NORMAL_MEDIAN = 0.6745  # median of |x| for a standard normal x
 
 
@@ -120,7 +121,7 @@ def gauss_newton(
     return Optimum(z, cost, converged & torch.isfinite(cost), torch.stack(history), (residuals, jacobian))
 
 
-def residual_scale(residuals: Float[Tensor, "starts samples numbers"]) -> Float[Tensor, " starts"]:
+def residual_scale(residuals: Residuals) -> Float[Tensor, " starts"]:
     """Estimate the standard deviation of residuals from the median length of a sample's residual."""
     lengths = residuals.square().mean(-1).sqrt().flatten(1)
     observed = torch.where(lengths == 0, torch.nan, lengths)
@@ -131,9 +132,7 @@ def residual_scale(residuals: Float[Tensor, "starts samples numbers"]) -> Float[
 
 
 def robust_weights(
-    residuals: Float[Tensor, "starts samples numbers"],
-    scale: Tensor | None,
-    settings: EstimationSettings = DEFAULT_SETTINGS,
+    residuals: Residuals, scale: Tensor | None, settings: EstimationSettings = DEFAULT_SETTINGS
 ) -> Float[Tensor, "starts samples"]:
     """Return Cauchy's weight of each sample; one where `scale` is None."""
     if scale is None:
