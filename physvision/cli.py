@@ -11,46 +11,25 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-# Name: (function, line of `physvision --help`).
+# Name: (function, as module of physvision:name, and line of `physvision --help`).
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": (
-        "physvision.demo:demo",
-        "predict the motion in sample videos, identify a pendulum, and write reports",
-    ),
-    "predict": (
-        "physvision.prediction.command:predict",
-        "estimate the states in a video with a checkpoint, and predict the motion",
-    ),
-    "identify": (
-        "physvision.identification.command:run_command",
-        "identify the kind of motion in a video and its physical parameters",
-    ),
-    "simulate": ("physvision.simulation:command", "simulate a mechanism from an MJCF or URDF file, and render a video"),
-    "control": (
-        "physvision.control.command:COMMANDS",
-        "swing up a pendulum or play Breakout by control, and render a video",
-    ),
-    "generate": (
-        "physvision.datasets.commands:generate",
-        "generate a data set of synthetic videos with their true states",
-    ),
-    "import": ("physvision.datasets.commands:import_", "convert your own video to a data set"),
-    "show": ("physvision.datasets.commands:show", "draw the states of a data set over its frames"),
-    "verify": ("physvision.datasets.commands:verify", "check the files of a data set for damage"),
-    "repair": ("physvision.datasets.commands:repair", "generate missing and damaged files of a data set again"),
-    "fit": ("physvision.trainers.commands:run", "train a model, for example with --config trainers/pendulum.yaml"),
-    "validate": ("physvision.trainers.commands:run", "evaluate a model on the validation set"),
-    "test": ("physvision.trainers.commands:run", "evaluate a model on the test set"),
-    "learn": (
-        "physvision.learning.command:COMMANDS",
-        "train a policy by SAC, MBPO or SHAC, for example with mbpo --config links.yaml",
-    ),
-    "fit-flow": ("physvision.trainers.commands:fit_flow", "train the optical-flow network"),
-    "fit-policy": (
-        "physvision.trainers.commands:fit_policy",
-        "train a policy that swings up a pendulum from camera frames",
-    ),
-    "export": ("physvision.models.export:export", "export a trained model to ONNX or to a torch program"),
+    "demo": ("demo:demo", "predict the motion in sample videos, identify a pendulum, and write reports"),
+    "predict": ("prediction.command:predict", "estimate states in a video with a checkpoint, and predict the motion"),
+    "identify": ("identification.command:run_command", "identify the motion in a video and its physical parameters"),
+    "simulate": ("simulation:command", "simulate a mechanism from an MJCF or URDF file, and render a video"),
+    "control": ("control.command:COMMANDS", "swing up a pendulum or play Breakout by control, and render a video"),
+    "generate": ("datasets.commands:generate", "generate a data set of synthetic videos with their true states"),
+    "import": ("datasets.commands:import_", "convert your own video to a data set"),
+    "show": ("datasets.commands:show", "draw the states of a data set over its frames"),
+    "verify": ("datasets.commands:verify", "check the files of a data set for damage"),
+    "repair": ("datasets.commands:repair", "generate missing and damaged files of a data set again"),
+    "fit": ("trainers.commands:run", "train a model, for example with --config trainers/pendulum.yaml"),
+    "validate": ("trainers.commands:run", "evaluate a model on the validation set"),
+    "test": ("trainers.commands:run", "evaluate a model on the test set"),
+    "learn": ("learning.command:COMMANDS", "train a policy by SAC, MBPO or SHAC, such as mbpo --config links.yaml"),
+    "fit-flow": ("trainers.commands:fit_flow", "train the optical-flow network"),
+    "fit-policy": ("trainers.commands:fit_policy", "train a policy that swings up a pendulum from camera frames"),
+    "export": ("models.export:export", "export a trained model to ONNX or to a torch program"),
 }
 
 # Commands whose options Lightning's command line parses.
@@ -98,7 +77,7 @@ def _call(name: str, arguments: list[str]) -> int:
     try:
         for path in _configurations(arguments):
             check_yaml(path)
-        called = getattr(importlib.import_module(module), function)
+        called = getattr(importlib.import_module(f"physvision.{module}"), function)
         if name in TRAINING:
             return called(name, arguments)
         if name in SHIPPED:
