@@ -34,13 +34,12 @@ def descend(
     rates = [group["lr"] for group in optimizer.param_groups]
     schedule = None
     if final_lr_fraction is not None:
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer,
-            lambda step: (
-                final_lr_fraction
-                + (1 - final_lr_fraction) * (1 + torch.cos(torch.tensor(torch.pi * step / steps)).item()) / 2
-            ),
-        )
+
+        def lr_fraction(step: int) -> float:
+            cosine = torch.cos(torch.tensor(torch.pi * step / steps)).item()
+            return final_lr_fraction + (1 - final_lr_fraction) * (1 + cosine) / 2
+
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lr_fraction)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for _ in range(steps):
         optimizer.zero_grad()

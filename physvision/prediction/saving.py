@@ -218,16 +218,9 @@ class _OutputFiles:
 def _make_tables(folder: Path, units: report.Units) -> report.StateTables:
     objects, positions = units.scene.objects, units.scene.positions
     per_object = ("f4", (len(objects), len(units.scene.coordinates)))
-    arrays = [
-        ("reprojection_score", "f4"),
-        ("valid", "?"),
-        ("predicted_position", *per_object),
-        ("predicted_velocity", *per_object),
-        ("psnr", "f4"),
-        ("ssim", "f4"),
-        ("q", "f4", (positions,)),
-        ("v", "f4", (positions,)),
-    ]
+    arrays = [("reprojection_score", "f4"), ("valid", "?")]
+    arrays += [(f"predicted_{name}", *per_object) for name in ("position", "velocity")]
+    arrays += [("psnr", "f4"), ("ssim", "f4"), ("q", "f4", (positions,)), ("v", "f4", (positions,))]
     return report.StateTables(folder, [item.name for item in objects], units.coordinates, arrays)
 
 

@@ -93,16 +93,9 @@ def read_info(path: StrPath) -> VideoInfo:
         height, width, channels = decoding.to_levels(path, frame, "auto", decoding.display_matrix(frame)).shape
         duration = decoding.stated_duration(container, video)
         rate = video.average_rate or video.guessed_rate
-        return VideoInfo(
-            width=width,
-            height=height,
-            channels=channels,
-            fps=float(rate) if rate else math.nan,
-            frames=video.frames,
-            duration=math.nan if duration is None else duration,
-            codec=video.codec_context.name,
-            pixel_format=frame.format.name,
-        )
+        fps, duration = float(rate) if rate else math.nan, math.nan if duration is None else duration
+        codec, pixel_format = video.codec_context.name, frame.format.name
+        return VideoInfo(width, height, channels, fps, video.frames, duration, codec, pixel_format)
 
 
 def read_timestamps(path: StrPath) -> Float[np.ndarray, " frames"]:
