@@ -33,7 +33,7 @@ class Clip:
                 f"got {self.frames.dtype} of shape {tuple(self.frames.shape)}"
             )
         if self.times.shape != self.frames.shape[:1]:
-            raise ShapeError(f"times: expected one per frame ({len(self.frames)}), got {tuple(self.times.shape)}")
+            raise ShapeError(f"times: expected one for each of {len(self)} frames, got {tuple(self.times.shape)}")
         if not bool(torch.isfinite(self.times).all()) or not bool((self.times.diff() > 0).all()):
             raise InputError("times: expected finite seconds, each later than the one before")
 

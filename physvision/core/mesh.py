@@ -47,8 +47,9 @@ class Mesh:
             raise ModelError(f"elements: expected shape (elements, {corners}), got {elements.shape}")
         if not np.isfinite(nodes).all():
             raise ModelError(f"nodes: expected finite numbers, node {_first(~np.isfinite(nodes).all(1))} has others")
-        if elements.min() < 0 or elements.max() >= len(nodes):
-            raise ModelError(f"elements: expected nodes 0 to {len(nodes) - 1}, got {elements.min()}, {elements.max()}")
+        low, high = elements.min(), elements.max()
+        if low < 0 or high >= len(nodes):
+            raise ModelError(f"elements: expected nodes of 0 to {len(nodes) - 1}, got {low}, {high}")
         self._check_elements()
         self._check_seams()
 

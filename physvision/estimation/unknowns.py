@@ -49,7 +49,7 @@ class Unknown:
         start = torch.as_tensor(self.start, dtype=torch.float64)
         object.__setattr__(self, "shape", tuple(start.shape))
         if not self.low < self.high or (math.isfinite(self.high) and not math.isfinite(self.low)):
-            raise InputError(f"{self.name}: expected bounds low < high, or a lower one, got {self.low}, {self.high}")
+            raise InputError(f"{self.name}: expected low < high, or only a lower one, got {self.low}, {self.high}")
         if not bool(((start > self.low) & (start < self.high)).all()):
             raise InputError(f"{self.name}: must start between {self.low:g} and {self.high:g}, got {start.tolist()}")
 

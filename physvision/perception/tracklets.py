@@ -70,8 +70,8 @@ def detect_blobs(
         min_difference = 0.4 * float(np.percentile(difference[patch][component > 0], 90))
         for part in thick_parts(component & (difference[patch] > min_difference), settings.core_depth):
             if part.sum() >= min_area:
-                patches = (image[patch] for image in (frame, difference, background))
-                blobs.append(_make_blob(*patches, part, (left, top), mask.shape))
+                color, change, behind = frame[patch], difference[patch], background[patch]
+                blobs.append(_make_blob(color, change, behind, part, (left, top), mask.shape))
     return blobs
 
 

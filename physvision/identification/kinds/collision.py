@@ -188,8 +188,8 @@ def _state_at(values: Values, time: Tensor) -> tuple[Tensor, Tensor]:
 
 def _engine(distance: float, dt: float) -> rigid2d.World:
     positions = {"first": (-2 * distance, 0), "second": (2 * distance, 0)}
-    material = {"restitution": 0.5, "friction": 0.0}
-    discs = [rigid2d.Circle(distance / 2, position, name=name, **material) for name, position in positions.items()]
+    radius, pairs = distance / 2, positions.items()
+    discs = [rigid2d.Circle(radius, center, restitution=0.5, friction=0.0, name=name) for name, center in pairs]
     return rigid2d.World(discs, gravity=(0, 0), dt=dt)
 
 
