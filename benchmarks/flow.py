@@ -13,10 +13,10 @@ import time
 
 import torch
 from jsonargparse import auto_cli
-from torch import Tensor
+from torch import Tensor, nn
 
 from physvision.datasets import BilliardsRecipe
-from physvision.perception.flow import DenseInverseSearch, Flow, endpoint_error, load_flow
+from physvision.perception.flow import DenseInverseSearch, endpoint_error, load_flow
 from physvision.perception.synthetic_flow import FlowSample, SyntheticFlow
 
 SEED = 987_654_321
@@ -59,7 +59,7 @@ def main(name: str = "flow", pairs: int = 128) -> bool:
         pairs: Number of pairs of each kind.
     """
     torch.set_num_threads(1)
-    ways: dict[str, Flow] = {"network": load_flow(name), "DIS": DenseInverseSearch()}
+    ways: dict[str, nn.Module] = {"network": load_flow(name), "DIS": DenseInverseSearch()}
     kinds = {
         "billiards": billiards(pairs),
         "textured motion": synthetic(pairs, SyntheticFlow(textured_fraction=1.0)),
