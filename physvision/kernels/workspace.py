@@ -53,8 +53,7 @@ class Layout:
         self._parts = real, whole
         self._sizes = tuple(sizes)
         fields = {name: wp.array(dtype=scalar) for name in real} | {name: wp.array(dtype=wp.int32) for name in whole}
-        body = {"__module__": module, "__annotations__": {**fields, **(others or {})}}
-        self.Workspace = wp.struct(type("Workspace", (), body))
+        self.Workspace = make_struct("Workspace", module, {**fields, **(others or {})})
         lines = [
             line
             for parts, row, at in ((real, "real", "at"), (whole, "integer", "number"))
@@ -88,6 +87,11 @@ class Layout:
         return real, whole
 
 
+def make_struct(name: str, module: str, fields: Mapping[str, Any]) -> Any:
+    """Return the Warp struct of a module with these fields, types by name."""
+    return wp.struct(type(name, (), {"__module__": module, "__annotations__": dict(fields)}))
+
+
 def settings_struct(module: str, settings: type, scalar: Any) -> Any:
     """Return the struct by which kernels read a settings class: its fields that are whole or real numbers.
 
@@ -98,7 +102,7 @@ def settings_struct(module: str, settings: type, scalar: Any) -> Any:
     """
     types = {"int": wp.int32, "float": scalar}
     fields = {field.name: types[field.type] for field in dataclasses.fields(settings) if field.type in types}
-    return wp.struct(type(settings.__name__, (), {"__module__": module, "__annotations__": fields}))
+    return make_struct(settings.__name__, module, fields)
 
 
 def fill_struct(struct: Any, settings: Any) -> Any:

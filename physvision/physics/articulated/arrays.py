@@ -17,16 +17,11 @@ PARAMETERS = {
     "offset": field("vec3", "links"),  # link's origin in the parent at q = 0
     "joint_stiffness": field("scalar", "links"),
     "spring_reference": field("scalar", "positions"),  # position at which the spring is at rest
-    "joint_damping": field("scalar", "velocities"),
-    "armature": field("scalar", "velocities"),
-    "friction_loss": field("scalar", "velocities"),
+    **dict.fromkeys(("joint_damping", "armature", "friction_loss"), field("scalar", "velocities")),
     "gravity": field("vec3"),
     # Fluid drag along the axes of an equivalent box for each body, in the frame of its link.
     "drag_axes": field("mat33", "bodies"),
-    "viscous_force": field("vec3", "bodies"),
-    "viscous_moment": field("vec3", "bodies"),
-    "dynamic_force": field("vec3", "bodies"),
-    "dynamic_moment": field("vec3", "bodies"),
+    **dict.fromkeys(("viscous_force", "viscous_moment", "dynamic_force", "dynamic_moment"), field("vec3", "bodies")),
 }
 
 # The gradient with respect to `rotation` is summed in the tangent space, rotationᵀ exp([tangent]×), and converted last.
@@ -35,8 +30,7 @@ TANGENT_GRADIENTS = {"rotation_tangent": field("vec3", "links")}
 FORWARD_MEMORY = {
     # States at which the dynamics are evaluated within one step, and their accelerations.
     "q": field("scalar", "evaluations", "positions"),
-    "v": field("scalar", "evaluations", "velocities"),
-    "a": field("scalar", "evaluations", "velocities"),
+    **dict.fromkeys(("v", "a"), field("scalar", "evaluations", "velocities")),
     "step_velocity": field("scalar", "evaluations", "velocities"),  # mean velocity that moves positions over a substep
     # Poses and motions of links in world axes, about the link's origin.
     "orientation": field("mat33", "links"),  # link to world
@@ -46,22 +40,16 @@ FORWARD_MEMORY = {
     "joint_angular_velocity": field("vec3", "links"),  # across the joint
     "joint_linear_velocity": field("vec3", "links"),
     "bias_angular": field("vec3", "links"),  # acceleration at q̈ = 0 without the parent's
-    "bias_linear": field("vec3", "links"),
-    "angular_velocity": field("vec3", "links"),
-    "linear_velocity": field("vec3", "links"),
+    **dict.fromkeys(("bias_linear", "angular_velocity", "linear_velocity"), field("vec3", "links")),
     "angular_acceleration": field("vec3", "links"),  # gravity counts as an upward acceleration of the world
     "linear_acceleration": field("vec3", "links"),
     "axis_angular": field("vec3", "velocities"),  # columns of the motion subspace
     "axis_linear": field("vec3", "velocities"),
     # Articulated inertia (upper left, upper right, lower right) and bias force.
-    "inertia_angular": field("mat33", "links"),
-    "inertia_coupling": field("mat33", "links"),
-    "inertia_linear": field("mat33", "links"),
-    "moment": field("vec3", "links"),
-    "force": field("vec3", "links"),
+    **dict.fromkeys(("inertia_angular", "inertia_coupling", "inertia_linear"), field("mat33", "links")),
+    **dict.fromkeys(("moment", "force"), field("vec3", "links")),
     # Factorization of the joint-space inertia, one column for each velocity: U, 1/D, and the right-hand side u.
-    "column_angular": field("vec3", "velocities"),
-    "column_linear": field("vec3", "velocities"),
+    **dict.fromkeys(("column_angular", "column_linear"), field("vec3", "velocities")),
     "inverse_pivot": field("scalar", "velocities"),
     "damping": field("scalar", "velocities"),  # viscous damping plus dry friction as a coefficient of the velocity
     "rhs": field("scalar", "velocities"),
@@ -72,21 +60,13 @@ FORWARD_MEMORY = {
 
 BACKWARD_MEMORY = {
     # Adjoints of q (in the tangent space), v and q̈ for each evaluation.
-    "q_bar": field("scalar", "evaluations", "velocities"),
-    "v_bar": field("scalar", "evaluations", "velocities"),
-    "a_bar": field("scalar", "evaluations", "velocities"),
-    "step_velocity_bar": field("scalar", "evaluations", "velocities"),
+    **dict.fromkeys(("q_bar", "v_bar", "a_bar", "step_velocity_bar"), field("scalar", "evaluations", "velocities")),
     # Solution λ of the adjoint equation, virtual motion of links under λ, and adjoints of velocity, acceleration and
     # virtual motion.
     "multiplier": field("scalar", "evaluations", "velocities"),
-    "virtual_angular": field("vec3", "links"),
-    "virtual_linear": field("vec3", "links"),
-    "velocity_bar_angular": field("vec3", "links"),
-    "velocity_bar_linear": field("vec3", "links"),
-    "acceleration_bar_angular": field("vec3", "links"),
-    "acceleration_bar_linear": field("vec3", "links"),
-    "virtual_bar_angular": field("vec3", "links"),
-    "virtual_bar_linear": field("vec3", "links"),
+    **dict.fromkeys(("virtual_angular", "virtual_linear", "velocity_bar_angular"), field("vec3", "links")),
+    **dict.fromkeys(("velocity_bar_linear", "acceleration_bar_angular"), field("vec3", "links")),
+    **dict.fromkeys(("acceleration_bar_linear", "virtual_bar_angular", "virtual_bar_linear"), field("vec3", "links")),
     "orientation_bar": field("vec3", "links"),  # nonzero only under external wrenches
 }
 
@@ -95,16 +75,13 @@ CONTACT_PARAMETERS = {
     "shapes.rotation": field("mat33", "shapes"),  # shape to link, or to the world
     "shapes.offset": field("vec3", "shapes"),  # shape's frame in its link, or in the world
     "shapes.size": field("vec3", "shapes"),
-    "pairs.friction": field("scalar", "pairs"),
-    "pairs.restitution": field("scalar", "pairs"),
+    **dict.fromkeys(("pairs.friction", "pairs.restitution"), field("scalar", "pairs")),
     "pairs.torsional_friction": field("scalar", "pairs"),  # largest spinning moment for a normal force of one
     "pairs.rolling_friction": field("scalar", "pairs"),
     "limits.lower": field("scalar", "limits"),  # of a joint's position
     "limits.upper": field("scalar", "limits"),
-    "transmissions.stiffness": field("scalar", "transmissions"),
-    "transmissions.damping": field("scalar", "transmissions"),
-    "transmissions.reference": field("scalar", "transmissions"),
-    "transmissions.min_force": field("scalar", "transmissions"),
+    **dict.fromkeys(("transmissions.stiffness", "transmissions.damping"), field("scalar", "transmissions")),
+    **dict.fromkeys(("transmissions.reference", "transmissions.min_force"), field("scalar", "transmissions")),
     "transmissions.max_force": field("scalar", "transmissions"),
     "transmissions.max_speed": field("scalar", "transmissions"),  # that a servo demands
 }
@@ -145,8 +122,7 @@ CONTACT_MEMORY = {
     "detection.shape_origin": field("vec3", "shapes"),
     "detection.limit_position": field("scalar", "limits"),  # of a ball joint its rotation angle
     "detection.limit_axis": field("vec3", "limits"),  # of a ball joint its rotation axis
-    "detection.separation": field("scalar", "candidates"),
-    "detection.mid_separation": field("scalar", "candidates"),
+    **dict.fromkeys(("detection.separation", "detection.mid_separation"), field("scalar", "candidates")),
     "detection.end_separation": field("scalar", "candidates"),
     "detection.dip_depth": field("scalar", "candidates"),  # how far a monitored separation falls beyond zero
     # Cache of the closest points of convex shapes, in the row of the first pair of features of a group.
@@ -159,8 +135,7 @@ CONTACT_MEMORY = {
     "blocks.pair": field("whole", "contacts"),  # candidate, transmission or equality constraint
     "blocks.law": field("whole", "contacts"),
     "blocks.frame": field("mat33", "contacts"),  # rows: normal and tangents
-    "blocks.friction": field("scalar", "contacts"),
-    "blocks.restitution": field("scalar", "contacts"),
+    **dict.fromkeys(("blocks.friction", "blocks.restitution"), field("scalar", "contacts")),
     "blocks.path": field("whole", "contacts", "links"),  # links that move the block, outermost first
     "blocks.path_length": field("whole", "contacts"),
     "blocks.jacobian": field("vec3", "contacts", "velocities"),  # of the links on the path, as all that follows
@@ -172,13 +147,10 @@ CONTACT_MEMORY = {
     "blocks.parent": field("whole", "contacts"),  # contact of a block of rotational friction
     "blocks.compliance": field("scalar", "contacts"),
     "blocks.lower": field("scalar", "contacts"),  # bounds of the impulse
-    "blocks.upper": field("scalar", "contacts"),
-    "blocks.torsional_friction": field("scalar", "contacts"),
+    **dict.fromkeys(("blocks.upper", "blocks.torsional_friction"), field("scalar", "contacts")),
     "blocks.rolling_friction": field("scalar", "contacts"),
     # Solver of the complementarity problem.
-    "solver.mode": field("whole", "contacts"),
-    "solver.next_mode": field("whole", "contacts"),
-    "solver.best_mode": field("whole", "contacts"),
+    **dict.fromkeys(("solver.mode", "solver.next_mode", "solver.best_mode"), field("whole", "contacts")),
     "solver.mode_violation": field("scalar", "contacts"),  # as a velocity
     "solver.active": field("whole", "contacts"),  # blocks that are not open
     # At the start of an island: number of active blocks if `matrix` holds the factors at the solution, else negative.
@@ -187,25 +159,19 @@ CONTACT_MEMORY = {
     "solver.island_member": field("whole", "contacts"),  # blocks, island by island
     "solver.island_end": field("whole", "contacts"),  # in `island_member`, stored at the start of the island
     "solver.link_marker": field("whole", "links"),  # contact that was last propagated to the link
-    "solver.inward_moment": field("mat33", "links"),
-    "solver.inward_force": field("mat33", "links"),
-    "solver.delassus": field("mat33", "contacts", "contacts"),
-    "solver.matrix": field("mat33", "contacts", "contacts"),
-    "solver.vector": field("vec3", "contacts"),
-    "solver.impulse": field("vec3", "contacts"),
-    "solver.best_impulse": field("vec3", "contacts"),
+    **dict.fromkeys(("solver.inward_moment", "solver.inward_force"), field("mat33", "links")),
+    **dict.fromkeys(("solver.delassus", "solver.matrix"), field("mat33", "contacts", "contacts")),
+    **dict.fromkeys(("solver.vector", "solver.impulse", "solver.best_impulse"), field("vec3", "contacts")),
     "solver.velocity": field("vec3", "contacts"),  # after the impulses, with the velocity bias
     "solver.velocity_change": field("scalar", "evaluations", "velocities"),  # of the tree, by the impulses
     # Solver of convex contact (see `kernels/contact/convex_solver.py`).
-    "convex.solution": field("scalar", "coupled"),
-    "convex.descent": field("scalar", "coupled"),
+    **dict.fromkeys(("convex.solution", "convex.descent"), field("scalar", "coupled")),
     "convex.hessian": field("scalar", "coupled", "coupled"),
     "convex.row_start": field("whole", "coupled"),
     "convex.lag": field("vec3", "contacts"),  # reference acceleration minus acceleration
     "convex.edge_stiffness": field("scalar", "contacts"),
     # Adjoints of the solution.
-    "adjoint.impulse_bar": field("vec3", "contacts"),
-    "adjoint.velocity_bar": field("vec3", "contacts"),
+    **dict.fromkeys(("adjoint.impulse_bar", "adjoint.velocity_bar"), field("vec3", "contacts")),
     "adjoint.friction_bar": field("scalar", "contacts"),
     "adjoint.lower_bar": field("scalar", "contacts"),  # of the lower bound, or of torsional friction
     "adjoint.upper_bar": field("scalar", "contacts"),  # of the upper bound, or of rolling friction

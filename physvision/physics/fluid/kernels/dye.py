@@ -12,13 +12,14 @@ from physvision.kernels.precision import start_warp
 start_warp()
 wp.set_module_options({"enable_backward": False})
 
-Field = wp.array3d(dtype=wp.float64)
+Real = wp.float64
+Field = wp.array3d(dtype=Real)
 Six = wp.types.vector(6, wp.float64)
 SIXTIETH = wp.constant(wp.float64(1.0 / 60.0))
 
 
 @wp.func
-def face_weights(speed: wp.float64):
+def face_weights(speed: Real):
     """Weights of six cells in a row in the dye at the face between the middle two."""
     two = wp.float64(2.0) * SIXTIETH
     three = wp.float64(-3.0) * SIXTIETH
@@ -31,7 +32,7 @@ def face_weights(speed: wp.float64):
 
 
 @wp.func
-def at_face(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: wp.float64):
+def at_face(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: Real):
     """Dye at the face between (i − di, j − dj) and (i, j)."""
     weights = face_weights(speed)
     total = wp.float64(0.0)
@@ -41,7 +42,7 @@ def at_face(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: wp.float6
 
 
 @wp.kernel
-def carry(first: int, c: Field, u: Field, v: Field, hx: wp.float64, hy: wp.float64, rate: Field):
+def carry(first: int, c: Field, u: Field, v: Field, hx: Real, hy: Real, rate: Field):
     """Add the flux through each face to the rate of change of the cells, which starts at zero."""
     world, i, j = wp.tid()
     w = first + world
@@ -62,7 +63,7 @@ def carry(first: int, c: Field, u: Field, v: Field, hx: wp.float64, hy: wp.float
 
 
 @wp.func
-def face_back(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: wp.float64, bar: wp.float64, c_bar: Field):
+def face_back(c: Field, w: int, i: int, j: int, di: int, dj: int, speed: Real, bar: Real, c_bar: Field):
     """Scatter the adjoint of a flux to its six cells; returns that of the speed."""
     weights = face_weights(speed)
     for k in range(6):
@@ -76,8 +77,8 @@ def carry_backward(
     c: Field,
     u: Field,
     v: Field,
-    hx: wp.float64,
-    hy: wp.float64,
+    hx: Real,
+    hy: Real,
     rate_bar: Field,
     c_bar: Field,
     u_bar: Field,

@@ -16,10 +16,14 @@ from physvision.kernels.precision import start_warp
 start_warp()
 wp.set_module_options({"enable_backward": False})
 
-Fields = wp.array4d(dtype=wp.float64)
+Real = wp.float64
+Reals = wp.array(dtype=Real)
+Pairs = wp.array2d(dtype=Real)
+Fields = wp.array4d(dtype=Real)
 
 # Rows of both fields, at i and on both sides. `each(j, below, above)` is done for the cells of the row's part.
 _ROWS = """
+    const int nx = x.shape[2], ny = x.shape[3];
     const int below_i = i ? i - 1 : nx - 1, above_i = i + 1 < nx ? i + 1 : 0;
     const double* u = x.data + 2 * (size_t)w * nx * ny;
     const double* v = u + (size_t)nx * ny;
@@ -57,26 +61,14 @@ _RATES = """
 """
     + _EACH
 )
-def _convect(
-    x: Fields,
-    k: wp.float64,
-    hx: wp.float64,
-    hy: wp.float64,
-    n: Fields,
-    w: int,
-    i: int,
-    nx: int,
-    ny: int,
-    part: int,
-    parts: int,
-): ...
+def _convect(x: Fields, k: Real, hx: Real, hy: Real, n: Fields, w: int, i: int, part: int, parts: int): ...
 
 
 @wp.kernel
-def convect(first: int, x: Fields, k: wp.float64, hx: wp.float64, hy: wp.float64, parts: int, n: Fields):
+def convect(first: int, x: Fields, k: Real, hx: Real, hy: Real, parts: int, n: Fields):
     """Add k n to what is there."""
     world, i, part = wp.tid()
-    _convect(x, k, hx, hy, n, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _convect(x, k, hx, hy, n, first + world, i, part, parts)
 
 
 @wp.func_native(
@@ -102,28 +94,15 @@ def convect(first: int, x: Fields, k: wp.float64, hx: wp.float64, hy: wp.float64
     + _EACH
 )
 def _convect_backward(
-    x: Fields,
-    k: wp.float64,
-    hx: wp.float64,
-    hy: wp.float64,
-    n_bar: Fields,
-    x_bar: Fields,
-    w: int,
-    i: int,
-    nx: int,
-    ny: int,
-    part: int,
-    parts: int,
+    x: Fields, k: Real, hx: Real, hy: Real, n_bar: Fields, x_bar: Fields, w: int, i: int, part: int, parts: int
 ): ...
 
 
 @wp.kernel
-def convect_backward(
-    first: int, x: Fields, n_bar: Fields, k: wp.float64, hx: wp.float64, hy: wp.float64, parts: int, x_bar: Fields
-):
+def convect_backward(first: int, x: Fields, n_bar: Fields, k: Real, hx: Real, hy: Real, parts: int, x_bar: Fields):
     """Add k times the cotangents of the fields to what is there."""
     world, i, part = wp.tid()
-    _convect_backward(x, k, hx, hy, n_bar, x_bar, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _convect_backward(x, k, hx, hy, n_bar, x_bar, first + world, i, part, parts)
 
 
 @wp.func_native(
@@ -148,17 +127,15 @@ def convect_backward(
 )
 def _started(
     x: Fields,
-    viscous: wp.array(dtype=wp.float64),
-    shift: wp.array2d(dtype=wp.float64),
-    k: wp.float64,
-    hx: wp.float64,
-    hy: wp.float64,
+    viscous: Reals,
+    shift: Pairs,
+    k: Real,
+    hx: Real,
+    hy: Real,
     half: Fields,
     whole: Fields,
     w: int,
     i: int,
-    nx: int,
-    ny: int,
     part: int,
     parts: int,
 ): ...
@@ -168,15 +145,15 @@ def _started(
 def started(
     first: int,
     x: Fields,
-    viscous: wp.array(dtype=wp.float64),
-    shift: wp.array2d(dtype=wp.float64),
-    k: wp.float64,
-    hx: wp.float64,
-    hy: wp.float64,
+    viscous: Reals,
+    shift: Pairs,
+    k: Real,
+    hx: Real,
+    hy: Real,
     parts: int,
     half: Fields,
     whole: Fields,
 ):
     """Compute (1 + s ∇²) x + g − k n in `half`, with s and g of each world, and that less k n in `whole`."""
     world, i, part = wp.tid()
-    _started(x, viscous, shift, k, hx, hy, half, whole, first + world, i, x.shape[2], x.shape[3], part, parts)
+    _started(x, viscous, shift, k, hx, hy, half, whole, first + world, i, part, parts)

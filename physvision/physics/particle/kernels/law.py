@@ -14,6 +14,10 @@ wp.set_module_options({"enable_backward": False})
 
 Pair = wp.vec2d
 Both = wp.vec4d
+Reals = wp.array(dtype=wp.float64)
+Reals2d = wp.array2d(dtype=wp.float64)
+Reals3d = wp.array3d(dtype=wp.float64)
+States = wp.array2d(dtype=Both)
 _STILL = wp.constant(wp.float64(1e-12))  # so that the speed has a derivative at rest
 
 
@@ -23,7 +27,7 @@ def _speed(v: Pair):
 
 
 @wp.func
-def _rate(x: Both, p: wp.array(dtype=wp.float64), circle: int):
+def _rate(x: Both, p: Reals, circle: int):
     v = Pair(x[2], x[3])
     away = Pair(x[0] - p[2], x[1] - p[3])
     if circle == 1:
@@ -33,7 +37,7 @@ def _rate(x: Both, p: wp.array(dtype=wp.float64), circle: int):
 
 
 @wp.func
-def _pull(x: Both, p: wp.array(dtype=wp.float64), circle: int, bar: Both, p_bar: wp.array(dtype=wp.float64)):
+def _pull(x: Both, p: Reals, circle: int, bar: Both, p_bar: Reals):
     """The transposed derivative of the rate by x times `bar`; that by the numbers is added to `p_bar`."""
     v = Pair(x[2], x[3])
     b = Pair(bar[2], bar[3])
@@ -57,7 +61,7 @@ def _pull(x: Both, p: wp.array(dtype=wp.float64), circle: int, bar: Both, p_bar:
 
 
 @wp.func
-def _step(x: Both, p: wp.array(dtype=wp.float64), circle: int, h: wp.float64):
+def _step(x: Both, p: Reals, circle: int, h: wp.float64):
     half = wp.float64(0.5) * h
     k1 = _rate(x, p, circle)
     k2 = _rate(x + half * k1, p, circle)
@@ -67,9 +71,7 @@ def _step(x: Both, p: wp.array(dtype=wp.float64), circle: int, h: wp.float64):
 
 
 @wp.func
-def _step_back(
-    x: Both, p: wp.array(dtype=wp.float64), circle: int, h: wp.float64, bar: Both, p_bar: wp.array(dtype=wp.float64)
-):
+def _step_back(x: Both, p: Reals, circle: int, h: wp.float64, bar: Both, p_bar: Reals):
     half = wp.float64(0.5) * h
     sixth = (h / wp.float64(6.0)) * bar
     third = wp.float64(2.0) * sixth
@@ -86,12 +88,12 @@ def _step_back(
 @wp.kernel
 def forward(
     first: int,
-    numbers: wp.array2d(dtype=wp.float64),
-    push: wp.array3d(dtype=wp.float64),
+    numbers: Reals2d,
+    push: Reals3d,
     circle: int,
     h: wp.float64,
     substeps: int,
-    states: wp.array2d(dtype=Both),
+    states: States,
     bad: wp.array(dtype=wp.int32),
 ):
     """Fill in the states after the first; `push` is an acceleration held over each step."""
@@ -114,16 +116,16 @@ def forward(
 @wp.kernel
 def backward(
     first: int,
-    numbers: wp.array2d(dtype=wp.float64),
-    push: wp.array3d(dtype=wp.float64),
+    numbers: Reals2d,
+    push: Reals3d,
     circle: int,
     h: wp.float64,
     substeps: int,
-    states: wp.array2d(dtype=Both),
-    states_bar: wp.array2d(dtype=Both),
+    states: States,
+    states_bar: States,
     start_bar: wp.array(dtype=Both),
-    numbers_bar: wp.array2d(dtype=wp.float64),
-    push_bar: wp.array3d(dtype=wp.float64),
+    numbers_bar: Reals2d,
+    push_bar: Reals3d,
 ):
     """Walk back through time; every step is computed again from the state before it."""
     world = first + wp.tid()

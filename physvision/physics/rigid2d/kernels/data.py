@@ -6,7 +6,7 @@ holds x, y and angle of each. Constraint rows are those of `physvision.physics.l
 
 import warp as wp
 
-from physvision.kernels.workspace import Layout, settings_struct
+from physvision.kernels.workspace import Layout, make_struct, settings_struct
 from physvision.physics.lcp.kernels import problem
 from physvision.physics.rigid2d.settings import StepSettings
 
@@ -39,72 +39,33 @@ EDGE_ENDED = wp.constant(4)
 StepSettingsStruct = settings_struct(__name__, StepSettings, scalar)
 
 
-@wp.struct
-class ModelStruct:
-    """Sizes, tolerances, bodies and joints of a world, and the first entry of each property in its packed vector."""
-
-    settings: StepSettingsStruct
-    solver: problem.Settings
-    bodies: wp.int32
-    moving: wp.int32
-    joint_rows: wp.int32
-    joint_band: wp.int32
-    joints: wp.int32
-    springs: wp.int32
-    pairs: wp.int32
-    motors: wp.int32
-    kinematic_bodies: wp.int32
-    max_contacts: wp.int32
-    max_speculative_contacts: wp.int32
-    max_stored_modes: wp.int32
-    max_operations: wp.int32
-    work_budget: wp.int32
-    dt: scalar
-    tolerance: scalar
-    restitution_threshold: scalar
-    penetration_slop: scalar
-    extent: scalar
-    # Nonzero once the caller requests to stop.
-    stop: IntArray1d
-
-    # Bodies: index in the state or among static poses (-1 for none), shape, vertices, edge normals, bounding radius.
-    slot: IntArray1d
-    static_slot: IntArray1d
-    is_kinematic: IntArray1d
-    shape_type: IntArray1d
-    vertex_start: IntArray1d
-    vertex_count: IntArray1d
-    vertices: Array2d
-    normals: Array2d
-    radii: Array1d
-    # Pairs that may touch, and the pair of every two bodies (-1 for none).
-    pair_bodies: IntArray2d
-    pair_index: IntArray1d
-    joint_bodies: IntArray2d
-    motor: IntArray1d
-    has_limits: IntArray1d
-    row_kind: IntArray1d
-    row_joint: IntArray1d
-    spring_bodies: IntArray2d
-
-    mass: wp.int32
-    gyration: wp.int32
-    radius: wp.int32
-    restitution: wp.int32
-    friction: wp.int32
-    velocity_decay: wp.int32
-    sliding_deceleration: wp.int32
-    static_pose: wp.int32
-    gravity: wp.int32
-    anchors: wp.int32
-    joint_angle: wp.int32
-    joint_stiffness: wp.int32
-    joint_damping: wp.int32
-    joint_limits: wp.int32
-    spring_anchors: wp.int32
-    spring_stiffness: wp.int32
-    spring_length: wp.int32
-    spring_damping: wp.int32
+# Sizes, tolerances, bodies and joints of a world, and the first entry of each property in its packed vector.
+ModelStruct = make_struct(
+    "ModelStruct",
+    __name__,
+    {
+        "settings": StepSettingsStruct,
+        "solver": problem.Settings,
+        **dict.fromkeys(("bodies", "moving", "joints", "springs", "pairs", "motors", "kinematic_bodies"), wp.int32),
+        **dict.fromkeys(("joint_rows", "joint_band", "max_contacts", "max_speculative_contacts"), wp.int32),
+        **dict.fromkeys(("max_stored_modes", "max_operations", "work_budget"), wp.int32),
+        **dict.fromkeys(("dt", "tolerance", "restitution_threshold", "penetration_slop", "extent"), scalar),
+        # Nonzero once the caller requests to stop.
+        "stop": IntArray1d,
+        # Bodies: index in the state or among static poses (-1 for none), shape, vertices, edge normals, radius.
+        **dict.fromkeys(("slot", "static_slot", "is_kinematic", "shape_type"), IntArray1d),
+        **dict.fromkeys(("vertex_start", "vertex_count"), IntArray1d),
+        **dict.fromkeys(("vertices", "normals"), Array2d),
+        "radii": Array1d,
+        # Pairs that may touch, and the pair of every two bodies (-1 for none).
+        **dict.fromkeys(("pair_bodies", "joint_bodies", "spring_bodies"), IntArray2d),
+        **dict.fromkeys(("pair_index", "motor", "has_limits", "row_kind", "row_joint"), IntArray1d),
+        **dict.fromkeys(("mass", "gyration", "radius", "restitution", "friction", "velocity_decay"), wp.int32),
+        **dict.fromkeys(("sliding_deceleration", "static_pose", "gravity", "anchors", "joint_angle"), wp.int32),
+        **dict.fromkeys(("joint_stiffness", "joint_damping", "joint_limits", "spring_anchors"), wp.int32),
+        **dict.fromkeys(("spring_stiffness", "spring_length", "spring_damping"), wp.int32),
+    },
+)
 
 
 # Columns of the table of contacts.

@@ -9,7 +9,7 @@ import warp as wp
 
 from .cholesky import solve
 from .elements import inner_gradient, pull_back
-from .precision import Nodes, Reals, Vec, real
+from .precision import Integers, Nodes, Nodes2d, Nodes3d, Reals, Reals3d, Vec, real
 from .steps import factorize_step, newton, symplectic
 from .structs import BodyStruct, MemoryStruct, NumbersStruct, StepStruct, step_of
 
@@ -43,12 +43,12 @@ def forward(
     body: BodyStruct,
     numbers: NumbersStruct,
     workspace: MemoryStruct,
-    controls: wp.array3d(dtype=wp.float64),
-    q: wp.array3d(dtype=Vec),
-    v: wp.array3d(dtype=Vec),
-    residual: wp.array(dtype=wp.float64),
-    iterations: wp.array(dtype=wp.int32),
-    failed: wp.array(dtype=wp.int32),
+    controls: Reals3d,
+    q: Nodes3d,
+    v: Nodes3d,
+    residual: Reals,
+    iterations: Integers,
+    failed: Integers,
 ):
     """Compute the states after the first; a world whose step fails is NaN from there on."""
     world = first + wp.tid()
@@ -155,15 +155,15 @@ def backward(
     body: BodyStruct,
     numbers: NumbersStruct,
     workspace: MemoryStruct,
-    controls: wp.array3d(dtype=wp.float64),
-    q: wp.array3d(dtype=Vec),
-    v: wp.array3d(dtype=Vec),
-    q_seed: wp.array3d(dtype=Vec),
-    v_seed: wp.array3d(dtype=Vec),
-    q_bar: wp.array2d(dtype=Vec),
-    v_bar: wp.array2d(dtype=Vec),
+    controls: Reals3d,
+    q: Nodes3d,
+    v: Nodes3d,
+    q_seed: Nodes3d,
+    v_seed: Nodes3d,
+    q_bar: Nodes2d,
+    v_bar: Nodes2d,
     bars: NumbersStruct,
-    controls_bar: wp.array3d(dtype=wp.float64),
+    controls_bar: Reals3d,
 ):
     """Propagate the adjoints from the last state to the first; `bars` and `controls_bar` start at zero."""
     world = first + wp.tid()
