@@ -7,7 +7,7 @@ have the signs and bounds that the modes ask for.
 
 import warp as wp
 
-from .precision import Array1d, IntArray1d, scalar
+from .precision import Array1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem
 from .rows import row_velocity
 from .sparse_system import factor_system, row_displacement, set_contact_stiffness, solve_rows
@@ -23,11 +23,11 @@ def has_free_friction(p: Problem, i: int):
 
 
 @wp.func
-def update_row_velocities(p: Problem, contacts: int, rows: Array1d, columns: Array1d, multipliers: Array1d):
+def update_row_velocities(p: Problem, contacts: int, multipliers: Array1d):
     """Set `row_velocity` from these multipliers, the compliance of contacts included."""
-    row_displacement(p, p.joint_rows + 2 * contacts, columns, multipliers)
+    row_displacement(p, p.joint_rows + 2 * contacts, multipliers)
     for r in range(p.joint_rows + 2 * contacts):
-        p.row_velocity[r] = p.offset[r] + row_velocity(p, rows, r, p.displacement)
+        p.row_velocity[r] = p.offset[r] + row_velocity(p, p.rows, r, p.displacement)
         if r >= p.joint_rows:
             p.row_velocity[r] = p.row_velocity[r] + p.softness * p.diagonal[r] * multipliers[r]
 
@@ -63,41 +63,31 @@ def complementarity_residual(p: Problem, contacts: int, multipliers: Array1d):
 
 
 @wp.func
-def modes_from_solution(p: Problem, contacts: int, multipliers: Array1d, mode: IntArray1d, ratio: Array1d):
+def modes_from_solution(p: Problem, contacts: int, multipliers: Array1d):
     """Set the contact modes from multipliers and row velocities; return 1 if a mode changed."""
     changed = wp.int32(0)
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        previous_mode = mode[i]
-        previous_ratio = ratio[i]
+        previous_mode = p.mode[i]
+        previous_ratio = p.ratio[i]
         load = multipliers[r] - complementary_velocity(p, i, r) / p.diagonal[r]
         if load <= scalar(0.0):
-            mode[i] = OPEN
+            p.mode[i] = OPEN
         elif has_free_friction(p, i) == 1:
             unbounded = multipliers[r + 1] - p.row_velocity[r + 1] / p.diagonal[r + 1]
-            mode[i] = STICK
+            p.mode[i] = STICK
             if wp.abs(unbounded) > p.friction[i] * load:
-                mode[i] = SLIDE
-                ratio[i] = wp.sign(unbounded) * p.friction[i]
+                p.mode[i] = SLIDE
+                p.ratio[i] = wp.sign(unbounded) * p.friction[i]
         else:
-            mode[i] = SLIDE
-        if mode[i] != previous_mode or (mode[i] == SLIDE and ratio[i] != previous_ratio):
+            p.mode[i] = SLIDE
+        if p.mode[i] != previous_mode or (p.mode[i] == SLIDE and p.ratio[i] != previous_ratio):
             changed = wp.int32(1)
     return changed
 
 
 @wp.func
-def solve_active_set(
-    p: Problem,
-    contacts: int,
-    n: int,
-    rows: Array1d,
-    columns: Array1d,
-    mode: IntArray1d,
-    ratio: Array1d,
-    tolerance: scalar,
-    max_solves: int,
-):
+def solve_active_set(p: Problem, contacts: int, n: int, tolerance: scalar, max_solves: int):
     """Solve for given contact modes and update them by the solution until they are verified; return 1 if they are.
 
     There are at most `max_solves` solutions; the last is in `solution`.
@@ -106,20 +96,20 @@ def solve_active_set(
     running = wp.int32(1)
     solves = wp.int32(0)
     while running == 1:
-        set_contact_stiffness(p, contacts, mode, ratio)
-        factor_system(p, contacts, n, rows, columns)
+        set_contact_stiffness(p, contacts)
+        factor_system(p, contacts, n)
         for r in range(p.joint_rows + 2 * contacts):
             p.row_target[r] = -p.offset[r]
         if p.relaxation > scalar(0.0):
             for i in range(contacts):
                 r = p.joint_rows + 2 * i
                 p.row_target[r] = p.row_target[r] - p.friction[i] * p.slip_target[i]
-        solve_rows(p, contacts, n, rows, columns, 2)
-        update_row_velocities(p, contacts, rows, columns, p.solution)
+        solve_rows(p, contacts, n, 2)
+        update_row_velocities(p, contacts, p.solution)
         solves += 1
         running = wp.int32(0)
         if complementarity_residual(p, contacts, p.solution) <= tolerance:
             verified = wp.int32(1)
         elif solves < max_solves:
-            running = modes_from_solution(p, contacts, p.solution, mode, ratio)
+            running = modes_from_solution(p, contacts, p.solution)
     return verified

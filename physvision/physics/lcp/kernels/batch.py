@@ -68,10 +68,10 @@ def solve_problems(
             p, contacts, rows[world], rows[world], mode[world], ratio[world], multipliers[world], scalar(1.0)
         )
         number_unknowns(p, contacts)
-        delassus_diagonal(p, contacts, rows[world], rows[world])
+        delassus_diagonal(p, contacts)
         p.softness = scalar(0.0)
         p.relaxation = scalar(0.0)
-        update_row_velocities(p, contacts, rows[world], rows[world], multipliers[world])
+        update_row_velocities(p, contacts, multipliers[world])
         residual[world] = complementarity_residual(p, contacts, multipliers[world]) / scale
     for r in range(size):
         apply_impulse(p, rows[world], r, multipliers[world, r], velocity[world])

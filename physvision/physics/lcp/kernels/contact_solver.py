@@ -13,12 +13,12 @@ import warp as wp
 from .linear import factor_bordered, solve, solve_transposed
 from .mode_search import search_modes
 from .precision import Array1d, IntArray1d, scalar
-from .problem import OPEN, SLIDE, STICK, Problem, clear
+from .problem import OPEN, SLIDE, STICK, Problem, bind_contacts, clear
 from .rows import add_row, weighted_velocity
 
 
 @wp.func
-def assemble_delassus(p: Problem, rows: Array1d, columns: Array1d, n: int):
+def assemble_delassus(p: Problem, n: int):
     """Set the n×n Delassus matrix A = R W Cᵀ; linked lists give the row ends that act on one body."""
     for body in range(p.bodies + 1):
         p.first_end[body] = -1
@@ -29,6 +29,8 @@ def assemble_delassus(p: Problem, rows: Array1d, columns: Array1d, n: int):
             p.next_end[end] = p.first_end[body]
             p.first_end[body] = end
     clear(p.delassus, n * n)
+    rows = p.rows
+    columns = p.columns
     for end in range(2 * n):
         body = body_at_end(p, end)
         partner = p.first_end[body]
@@ -71,16 +73,16 @@ def body_at_end(p: Problem, end: int):
 
 
 @wp.func
-def select_active_rows(p: Problem, contacts: int, mode: IntArray1d):
+def select_active_rows(p: Problem, contacts: int):
     """List the rows that are equations for these contact modes; return their number."""
     n = p.joint_rows
     for i in range(n):
         p.active_rows[i] = i
     for i in range(contacts):
-        if mode[i] != OPEN:
+        if p.mode[i] != OPEN:
             p.active_rows[n] = p.joint_rows + 2 * i
             n += 1
-            if mode[i] == STICK:
+            if p.mode[i] == STICK:
                 p.active_rows[n] = p.joint_rows + 2 * i + 1
                 n += 1
     return n
@@ -96,7 +98,7 @@ def row_compliance(p: Problem, row: int, size: int):
 
 
 @wp.func
-def factor_active(p: Problem, n: int, mode: IntArray1d, ratio: Array1d, size: int):
+def factor_active(p: Problem, n: int, size: int):
     """Factorize the system F of the active rows; the Delassus matrix, size × size, is at hand."""
     joints = p.joint_rows
     clear(p.factors, n * n)
@@ -108,10 +110,10 @@ def factor_active(p: Problem, n: int, mode: IntArray1d, ratio: Array1d, size: in
             first_column = wp.max(i - p.joint_band, 0)
             last_column = wp.min(i + p.joint_band + 1, joints)
         for j in range(first_column, last_column):
-            p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], mode, ratio, size)
+            p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], size)
         if i < joints:
             for j in range(joints, n):
-                p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], mode, ratio, size)
+                p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], size)
         p.factors[i * n + i] = p.factors[i * n + i] + row_compliance(p, row, size)
     contact_rows = n - joints
     p.refinement_work = (
@@ -121,13 +123,13 @@ def factor_active(p: Problem, n: int, mode: IntArray1d, ratio: Array1d, size: in
 
 
 @wp.func
-def active_entry(p: Problem, row: int, column: int, mode: IntArray1d, ratio: Array1d, size: int):
+def active_entry(p: Problem, row: int, column: int, size: int):
     """Return an entry of F: that of the Delassus matrix, with the friction of a sliding column."""
     entry = p.delassus[row * size + column]
     if column >= p.joint_rows:
         contact = (column - p.joint_rows) // 2
-        if mode[contact] == SLIDE and ratio[contact] != scalar(0.0):
-            entry += ratio[contact] * p.delassus[row * size + column + 1]
+        if p.mode[contact] == SLIDE and p.ratio[contact] != scalar(0.0):
+            entry += p.ratio[contact] * p.delassus[row * size + column + 1]
     return entry
 
 
@@ -141,7 +143,7 @@ def solve_count(p: Problem, n: int):
 
 
 @wp.func
-def solve_active(p: Problem, n: int, contacts: int, mode: IntArray1d, ratio: Array1d, multipliers: Array1d):
+def solve_active(p: Problem, n: int, contacts: int, multipliers: Array1d):
     """Set the multipliers of all rows to the solution of F λ = −b, b in `offset`.
 
     Redundant contacts share their load by their compliance D: the factors are those of F + D. Refinements remove it,
@@ -161,9 +163,9 @@ def solve_active(p: Problem, n: int, contacts: int, mode: IntArray1d, ratio: Arr
         for i in range(n):
             multipliers[p.active_rows[i]] = p.active_solution[i]
     for i in range(contacts):
-        if mode[i] == SLIDE:
+        if p.mode[i] == SLIDE:
             r = p.joint_rows + 2 * i
-            multipliers[r + 1] = ratio[i] * multipliers[r]
+            multipliers[r + 1] = p.ratio[i] * multipliers[r]
 
 
 @wp.func
@@ -195,16 +197,7 @@ def close_contact(
 
 
 @wp.func
-def update_modes(
-    p: Problem,
-    contacts: int,
-    mode: IntArray1d,
-    ratio: Array1d,
-    multipliers: Array1d,
-    size: int,
-    min_velocity: scalar,
-    rounding: scalar,
-):
+def update_modes(p: Problem, contacts: int, multipliers: Array1d, size: int, min_velocity: scalar, rounding: scalar):
     """Change contact modes that the solution contradicts by more than rounding; return the number of changes.
 
     Rounding is given as a velocity, and as a fraction of the largest multiplier.
@@ -221,21 +214,21 @@ def update_modes(
             normal += p.delassus[r * size + j] * multipliers[j]
             tangent += p.delassus[(r + 1) * size + j] * multipliers[j]
         bound = p.friction[i] * multipliers[r]
-        if mode[i] == OPEN:
+        if p.mode[i] == OPEN:
             if normal < -min_velocity:
                 changed += 1
-                close_contact(p, i, normal, tangent, min_velocity, mode, ratio)
+                close_contact(p, i, normal, tangent, min_velocity, p.mode, p.ratio)
         elif multipliers[r] < -min_multiplier:
             changed += 1
-            mode[i] = OPEN
-        elif mode[i] == STICK:
+            p.mode[i] = OPEN
+        elif p.mode[i] == STICK:
             if wp.abs(multipliers[r + 1]) > bound + min_multiplier:
                 changed += 1
-                mode[i] = SLIDE
-                ratio[i] = wp.sign(multipliers[r + 1]) * p.friction[i]
-        elif p.sliding[i] == 0 and ratio[i] * tangent > min_velocity * p.friction[i]:
+                p.mode[i] = SLIDE
+                p.ratio[i] = wp.sign(multipliers[r + 1]) * p.friction[i]
+        elif p.sliding[i] == 0 and p.ratio[i] * tangent > min_velocity * p.friction[i]:
             changed += 1
-            mode[i] = STICK
+            p.mode[i] = STICK
     return changed
 
 
@@ -254,19 +247,20 @@ def solve_contacts(
 
     Returns the number of equations.
     """
+    bind_contacts(p, rows, columns, mode, ratio)
     size = p.joint_rows + 2 * contacts
-    assemble_delassus(p, rows, columns, size)
+    assemble_delassus(p, size)
     min_velocity = velocity_tolerance(p, size, unit)
     rounding = wp.float64(1.0) * p.settings.rounding
     n = wp.int32(0)
     running = wp.int32(1)
     updates = wp.int32(0)
     while running == 1:
-        n = select_active_rows(p, contacts, mode)
-        factor_active(p, n, mode, ratio, size)
-        solve_active(p, n, contacts, mode, ratio, multipliers)
+        n = select_active_rows(p, contacts)
+        factor_active(p, n, size)
+        solve_active(p, n, contacts, multipliers)
         running = wp.int32(0)
-        if contacts > 0 and update_modes(p, contacts, mode, ratio, multipliers, size, min_velocity, rounding) > 0:
+        if contacts > 0 and update_modes(p, contacts, multipliers, size, min_velocity, rounding) > 0:
             if is_work_exhausted(p) == 1 or updates > p.settings.max_mode_updates:
                 p.failed = 1
             else:
@@ -288,10 +282,11 @@ def solve_contacts_adjoint(
     p: Problem, contacts: int, rows: Array1d, columns: Array1d, mode: IntArray1d, ratio: Array1d, x_bar: Array1d
 ):
     """Set κ of all rows (zero for inactive ones) from Fᵀ κ = C W x̄; return the number of equations."""
+    bind_contacts(p, rows, columns, mode, ratio)
     size = p.joint_rows + 2 * contacts
-    assemble_delassus(p, rows, columns, size)
-    n = select_active_rows(p, contacts, mode)
-    factor_active(p, n, mode, ratio, size)
+    assemble_delassus(p, size)
+    n = select_active_rows(p, contacts)
+    factor_active(p, n, size)
     for r in range(size):
         p.row_adjoint[r] = scalar(0.0)
     for refinement in range(solve_count(p, n)):

@@ -14,7 +14,7 @@ parts by μ (p + q − w) besides u: its compliance is [u/λ + μ² (p/β + q/α
 import warp as wp
 
 from .active_set import has_free_friction, solve_active_set, update_row_velocities
-from .precision import Array1d, IntArray1d, scalar
+from .precision import Array1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem
 from .rows import row_velocity
 from .sparse_system import factor_system, solve_rows
@@ -24,9 +24,7 @@ WIDTH = wp.constant(15)
 
 
 @wp.func
-def initialize_iterate(
-    p: Problem, contacts: int, rows: Array1d, columns: Array1d, multipliers: Array1d, start_scale: scalar
-):
+def initialize_iterate(p: Problem, contacts: int, multipliers: Array1d, start_scale: scalar):
     """Start inside all bounds, at `start_scale` times the scale of the problem, which is returned."""
     size = scalar(0.0)
     for r in range(p.joint_rows + 2 * contacts):
@@ -37,7 +35,7 @@ def initialize_iterate(
         multipliers[r] = start_scale * size / wp.sqrt(p.diagonal[r])
         if p.sliding[i] == 1:
             multipliers[r + 1] = p.fixed_ratio[i] * multipliers[r]
-    update_row_velocities(p, contacts, rows, columns, multipliers)
+    update_row_velocities(p, contacts, multipliers)
     for i in range(contacts):
         r = p.joint_rows + 2 * i
         at = WIDTH * i
@@ -116,7 +114,7 @@ def set_barrier_stiffness(p: Problem, contacts: int):
 
 
 @wp.func
-def tangential_direction(p: Problem, i: int, r: int, rows: Array1d):
+def tangential_direction(p: Problem, i: int, r: int):
     """Set the tangential part of the direction of contact i, at row r, from the changes of its rows.
 
     At the nearer bound the remainder is a small difference of large loads: there the slip follows from the row
@@ -125,7 +123,7 @@ def tangential_direction(p: Problem, i: int, r: int, rows: Array1d):
     at = WIDTH * i
     slip = (
         p.row_velocity[r + 1]
-        + row_velocity(p, rows, r + 1, p.displacement)
+        + row_velocity(p, p.rows, r + 1, p.displacement)
         + p.softness * p.diagonal[r + 1] * p.solution[r + 1]
     )
     slip += p.iterate[at + 4] - p.iterate[at + 5]
@@ -147,9 +145,7 @@ def tangential_direction(p: Problem, i: int, r: int, rows: Array1d):
 
 
 @wp.func
-def newton_direction(
-    p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d, center: scalar, corrected: int
-):
+def newton_direction(p: Problem, contacts: int, n: int, center: scalar, corrected: int):
     """Set the direction in which all products become `center`.
 
     If `corrected` is 1, the products of the previous direction are taken into account.
@@ -173,14 +169,14 @@ def newton_direction(
             backward = p.iterate[at + 13] / p.iterate[at + 1]
             p.row_target[r] = p.row_target[r] + p.relaxation * p.friction[i] * (forward + backward)
             p.row_target[r + 1] = (p.iterate[at + 5] - p.iterate[at + 4] - p.row_velocity[r + 1]) + (forward - backward)
-    solve_rows(p, contacts, n, rows, columns, 1)
+    solve_rows(p, contacts, n, 1)
     for i in range(contacts):
         r = p.joint_rows + 2 * i
         at = WIDTH * i
         p.iterate[at + 6] = p.solution[r]
         p.iterate[at + 9] = (p.iterate[at + 12] - p.iterate[at + 3] * p.solution[r]) / p.iterate[at]
         if has_free_friction(p, i) == 1:
-            tangential_direction(p, i, r, rows)
+            tangential_direction(p, i, r)
 
 
 @wp.func
@@ -206,13 +202,11 @@ def product_after(p: Problem, at: int, step: scalar):
 
 
 @wp.func
-def interior_point_step(
-    p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d, mean: scalar, multipliers: Array1d
-):
+def interior_point_step(p: Problem, contacts: int, n: int, mean: scalar, multipliers: Array1d):
     """Do one predictor-corrector step; return its length."""
     set_barrier_stiffness(p, contacts)
-    factor_system(p, contacts, n, rows, columns)
-    newton_direction(p, contacts, n, rows, columns, scalar(0.0), 0)
+    factor_system(p, contacts, n)
+    newton_direction(p, contacts, n, scalar(0.0), 0)
     step = max_step(p, contacts)
     total = scalar(0.0)
     count = wp.int32(0)
@@ -224,10 +218,10 @@ def interior_point_step(
             total += product_after(p, at + 1, step) + product_after(p, at + 2, step)
     ratio = total / (scalar(count) * mean)
     center = mean * wp.max(ratio * ratio * ratio, p.settings.min_centering)
-    newton_direction(p, contacts, n, rows, columns, center, 1)
+    newton_direction(p, contacts, n, center, 1)
     step = max_step(p, contacts)
     if step < p.settings.min_step:
-        newton_direction(p, contacts, n, rows, columns, mean, 0)
+        newton_direction(p, contacts, n, mean, 0)
         step = max_step(p, contacts)
     step = wp.min(p.settings.boundary_fraction * step, scalar(1.0))
     for r in range(p.joint_rows + 2 * contacts):
@@ -240,26 +234,26 @@ def interior_point_step(
 
 
 @wp.func
-def modes_from_iterate(p: Problem, contacts: int, mode: IntArray1d, ratio: Array1d):
+def modes_from_iterate(p: Problem, contacts: int):
     """Set the contact modes by which factor of each complementary pair is larger."""
     for i in range(contacts):
         r = p.joint_rows + 2 * i
         at = WIDTH * i
-        mode[i] = OPEN
+        p.mode[i] = OPEN
         if p.iterate[at] * p.diagonal[r] > p.iterate[at + 3]:
-            mode[i] = SLIDE
+            p.mode[i] = SLIDE
             if has_free_friction(p, i) == 1:
-                mode[i] = STICK
+                p.mode[i] = STICK
                 backward = p.iterate[at + 1] * p.diagonal[r + 1] < p.iterate[at + 4]
                 forward = p.iterate[at + 2] * p.diagonal[r + 1] < p.iterate[at + 5]
                 if backward and forward:
                     # With a light load, both may hold.
                     backward = p.iterate[at + 4] > p.iterate[at + 5]
                 if backward or forward:
-                    mode[i] = SLIDE
-                    ratio[i] = p.friction[i]
+                    p.mode[i] = SLIDE
+                    p.ratio[i] = p.friction[i]
                     if not backward:
-                        ratio[i] = -p.friction[i]
+                        p.ratio[i] = -p.friction[i]
 
 
 @wp.func
@@ -267,10 +261,6 @@ def interior_point(
     p: Problem,
     contacts: int,
     n: int,
-    rows: Array1d,
-    columns: Array1d,
-    mode: IntArray1d,
-    ratio: Array1d,
     multipliers: Array1d,
     tolerance: scalar,
     start_scale: scalar,
@@ -281,7 +271,7 @@ def interior_point(
     Modes are verified as the iterates come near a solution, and where steps become short. The count of factorizations
     may grow to `max_factorizations`.
     """
-    scale = initialize_iterate(p, contacts, rows, columns, multipliers, start_scale)
+    scale = initialize_iterate(p, contacts, multipliers, start_scale)
     check_residual = wp.float64(1.0) * p.settings.first_mode_check
     verified = wp.int32(0)
     short_steps = wp.int32(0)
@@ -290,15 +280,13 @@ def interior_point(
         max_short_steps = wp.int32(p.settings.max_relaxed_short_steps)
     running = wp.int32(1)
     while running == 1:
-        update_row_velocities(p, contacts, rows, columns, multipliers)
+        update_row_velocities(p, contacts, multipliers)
         mean, residual = complementarity_measure(p, contacts)
-        modes_from_iterate(p, contacts, mode, ratio)
+        modes_from_iterate(p, contacts)
         if residual <= check_residual * scale or short_steps == max_short_steps:
             check_residual *= p.settings.mode_check_decrease
-            verified = solve_active_set(
-                p, contacts, n, rows, columns, mode, ratio, tolerance, p.settings.max_mode_corrections
-            )
-            update_row_velocities(p, contacts, rows, columns, multipliers)
+            verified = solve_active_set(p, contacts, n, tolerance, p.settings.max_mode_corrections)
+            update_row_velocities(p, contacts, multipliers)
         running = wp.int32(0)
         if (
             verified == 0
@@ -306,7 +294,7 @@ def interior_point(
             and short_steps < max_short_steps
             and residual > p.settings.min_residual * scale
         ):
-            step = interior_point_step(p, contacts, n, rows, columns, mean, multipliers)
+            step = interior_point_step(p, contacts, n, mean, multipliers)
             short_steps += 1
             if step >= p.settings.min_step:
                 short_steps = wp.int32(0)

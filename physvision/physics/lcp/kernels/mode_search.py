@@ -19,23 +19,12 @@ from .active_set import (
 )
 from .interior_point import interior_point, modes_from_iterate
 from .precision import Array1d, IntArray1d, scalar
-from .problem import Problem, copy
+from .problem import Problem, bind_contacts, copy
 from .sparse_system import delassus_diagonal, number_unknowns
 
 
 @wp.func
-def solve_relaxed(
-    p: Problem,
-    contacts: int,
-    n: int,
-    rows: Array1d,
-    columns: Array1d,
-    mode: IntArray1d,
-    ratio: Array1d,
-    multipliers: Array1d,
-    tolerance: scalar,
-    max_factorizations: int,
-):
+def solve_relaxed(p: Problem, contacts: int, n: int, multipliers: Array1d, tolerance: scalar, max_factorizations: int):
     """Solve relaxed problems until the modes of one solve the problem itself; return 1 if they do.
 
     The count of factorizations may grow to `max_factorizations`. On failure the multipliers are those of the first
@@ -54,15 +43,11 @@ def solve_relaxed(
         p.relaxation = scalar(1.0)
         if solved == 1:
             # The slip target changed, the modes hardly.
-            update_row_velocities(p, contacts, rows, columns, p.row_adjoint)
-            modes_from_solution(p, contacts, p.row_adjoint, mode, ratio)
-            solved = solve_active_set(
-                p, contacts, n, rows, columns, mode, ratio, tolerance, p.settings.max_mode_corrections
-            )
+            update_row_velocities(p, contacts, p.row_adjoint)
+            modes_from_solution(p, contacts, p.row_adjoint)
+            solved = solve_active_set(p, contacts, n, tolerance, p.settings.max_mode_corrections)
         if solved == 0 and p.factorizations <= max_factorizations - p.settings.relaxed_factorizations:
-            solved = interior_point(
-                p, contacts, n, rows, columns, mode, ratio, multipliers, tolerance, start_scale, max_factorizations
-            )
+            solved = interior_point(p, contacts, n, multipliers, tolerance, start_scale, max_factorizations)
             start_scale = scalar(10.0) * start_scale
         if solved == 1:
             start_scale = scalar(1.0)
@@ -70,21 +55,19 @@ def solve_relaxed(
             if is_first == 1:
                 copy(p.solution, p.relaxed_solution, size)
                 is_first = wp.int32(0)
-            update_row_velocities(p, contacts, rows, columns, p.row_adjoint)
+            update_row_velocities(p, contacts, p.row_adjoint)
             for i in range(contacts):
                 if has_free_friction(p, i) == 1:
                     p.slip_target[i] = wp.abs(p.row_velocity[p.joint_rows + 2 * i + 1])
             p.relaxation = scalar(0.0)
-            verified = solve_active_set(
-                p, contacts, n, rows, columns, mode, ratio, tolerance, p.settings.max_mode_corrections
-            )
+            verified = solve_active_set(p, contacts, n, tolerance, p.settings.max_mode_corrections)
     if verified == 0:
         p.relaxation = scalar(1.0)
         copy(p.relaxed_solution, multipliers, size)
         for i in range(contacts):
             p.slip_target[i] = scalar(0.0)
-        update_row_velocities(p, contacts, rows, columns, multipliers)
-        modes_from_solution(p, contacts, multipliers, mode, ratio)
+        update_row_velocities(p, contacts, multipliers)
+        modes_from_solution(p, contacts, multipliers)
     return verified
 
 
@@ -104,9 +87,10 @@ def search_modes(
     If `guessed` is 1, the given modes are tried first. Contacts that slide from the start do so with the given ratio.
     Returns the residual, as a fraction of the largest row value.
     """
+    bind_contacts(p, rows, columns, mode, ratio)
     size = p.joint_rows + 2 * contacts
     n = number_unknowns(p, contacts)
-    delassus_diagonal(p, contacts, rows, columns)
+    delassus_diagonal(p, contacts)
     scale = scalar(1.0e-300)
     for r in range(size):
         multipliers[r] = scalar(0.0)
@@ -126,7 +110,7 @@ def search_modes(
     start = p.factorizations
     max_factorizations = start + p.settings.max_factorizations
     if contacts == 0 or guessed == 1:
-        verified = solve_active_set(p, contacts, n, rows, columns, mode, ratio, tolerance, p.settings.max_guess_updates)
+        verified = solve_active_set(p, contacts, n, tolerance, p.settings.max_guess_updates)
     attempt = wp.int32(0)
     while (
         verified == 0
@@ -144,22 +128,18 @@ def search_modes(
             max_factorizations - p.settings.relaxed_factorizations,
             p.factorizations + p.settings.max_attempt_factorizations,
         )
-        verified = interior_point(
-            p, contacts, n, rows, columns, mode, ratio, multipliers, tolerance, start_scale, attempt_limit
-        )
+        verified = interior_point(p, contacts, n, multipliers, tolerance, start_scale, attempt_limit)
         attempt += 1
     if verified == 0:
         if guessed == 1:
-            verified = solve_relaxed(
-                p, contacts, n, rows, columns, mode, ratio, multipliers, tolerance, max_factorizations
-            )
+            verified = solve_relaxed(p, contacts, n, multipliers, tolerance, max_factorizations)
         else:
-            modes_from_iterate(p, contacts, mode, ratio)
+            modes_from_iterate(p, contacts)
     if verified == 1:
         for r in range(size):
             multipliers[r] = p.solution[r]
     p.iterations = wp.max(p.iterations, p.factorizations - start)
-    update_row_velocities(p, contacts, rows, columns, multipliers)
+    update_row_velocities(p, contacts, multipliers)
     relaxation = p.relaxation
     p.relaxation = scalar(0.0)
     residual = complementarity_residual(p, contacts, multipliers) / scale

@@ -68,6 +68,9 @@ layout = Layout(
     },
     others={
         "settings": Settings,
+        # Rows that measure velocities and that apply forces; modes and friction ratios of the contacts.
+        **dict.fromkeys(("rows", "columns", "ratio"), Array1d),
+        "mode": IntArray1d,
         **dict.fromkeys(("bodies", "joint_rows", "joint_band", "work_budget"), wp.int32),
         "restitution_threshold": scalar,
         # Work of the step so far: of operations, which no rounding changes, and of refinements, which it may.
@@ -111,6 +114,15 @@ def carve_problem(
     p.refinement_work = 0
     p.relaxation = scalar(0.0)
     return p
+
+
+@wp.func
+def bind_contacts(p: Problem, rows: Array1d, columns: Array1d, mode: IntArray1d, ratio: Array1d):
+    """Bind the rows of the constraints and the unknown modes and friction ratios of the contacts to a problem."""
+    p.rows = rows
+    p.columns = columns
+    p.mode = mode
+    p.ratio = ratio
 
 
 @wp.func_native("""

@@ -11,16 +11,16 @@ Given x̄, the transposed system gives y = W z and κ_j, and κ = Kᵀ C y: the 
 import warp as wp
 
 from .linear import add_multiple, dot
-from .precision import Array1d, IntArray1d, scalar
+from .precision import Array1d, scalar
 from .problem import OPEN, STICK, Problem, clear
 from .rows import apply_impulse, delassus_entry, row_velocity
 
 
 @wp.func
-def delassus_diagonal(p: Problem, contacts: int, rows: Array1d, columns: Array1d):
+def delassus_diagonal(p: Problem, contacts: int):
     """Set `diagonal` to that of the Delassus matrix; one for a row without effect."""
     for r in range(p.joint_rows + 2 * contacts):
-        p.diagonal[r] = delassus_entry(p, rows, columns, r, r)
+        p.diagonal[r] = delassus_entry(p, p.rows, p.columns, r, r)
         if not (p.diagonal[r] > scalar(0.0)):
             p.diagonal[r] = scalar(1.0)
 
@@ -107,38 +107,36 @@ def add_entry(p: Problem, n: int, i: int, j: int, value: scalar):
 
 
 @wp.func
-def add_block(
-    p: Problem, n: int, row: int, column: int, at_row: int, at_column: int, i: int, rows: Array1d, columns: Array1d
-):
+def add_block(p: Problem, n: int, row: int, column: int, at_row: int, at_column: int, i: int):
     """Add Cᵀ K R of contact i, between the bodies whose unknowns begin at `row` and `column`, to the system.
 
     The bodies' parts of the contact begin at `at_row` of the columns C, and at `at_column` of the rows R.
     """
     for k in range(3):
-        normal = columns[at_row + k] * p.stiffness[4 * i] + columns[at_row + 6 + k] * p.stiffness[4 * i + 2]
-        tangential = columns[at_row + k] * p.stiffness[4 * i + 1] + columns[at_row + 6 + k] * p.stiffness[4 * i + 3]
+        normal = p.columns[at_row + k] * p.stiffness[4 * i] + p.columns[at_row + 6 + k] * p.stiffness[4 * i + 2]
+        tangential = p.columns[at_row + k] * p.stiffness[4 * i + 1] + p.columns[at_row + 6 + k] * p.stiffness[4 * i + 3]
         for m in range(3):
-            value = normal * rows[at_column + m] + tangential * rows[at_column + 6 + m]
+            value = normal * p.rows[at_column + m] + tangential * p.rows[at_column + 6 + m]
             add_entry(p, n, row + k, column + m, value)
 
 
 @wp.func
-def add_contact(p: Problem, i: int, n: int, rows: Array1d, columns: Array1d):
+def add_contact(p: Problem, i: int, n: int):
     """Add Cᵀ K R of contact i to the system."""
     r = p.joint_rows + 2 * i
     a = p.body_unknown[p.row_a[r]]
     b = p.body_unknown[p.row_b[r]]
     if a >= 0:
-        add_block(p, n, a, a, 6 * r, 6 * r, i, rows, columns)
+        add_block(p, n, a, a, 6 * r, 6 * r, i)
     if b >= 0:
-        add_block(p, n, b, b, 6 * r + 3, 6 * r + 3, i, rows, columns)
+        add_block(p, n, b, b, 6 * r + 3, 6 * r + 3, i)
     if a >= 0 and b >= 0:
-        add_block(p, n, a, b, 6 * r, 6 * r + 3, i, rows, columns)
-        add_block(p, n, b, a, 6 * r + 3, 6 * r, i, rows, columns)
+        add_block(p, n, a, b, 6 * r, 6 * r + 3, i)
+        add_block(p, n, b, a, 6 * r + 3, 6 * r, i)
 
 
 @wp.func
-def factor_system(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d):
+def factor_system(p: Problem, contacts: int, n: int):
     """Factorize the system with the contacts' K in `stiffness`, within the envelope, without row exchanges."""
     p.factorizations = p.factorizations + 1
     for i in range(n):
@@ -153,7 +151,7 @@ def factor_system(p: Problem, contacts: int, n: int, rows: Array1d, columns: Arr
                 )
     for i in range(contacts):
         if p.stiffness[4 * i] > scalar(0.0):
-            add_contact(p, i, n, rows, columns)
+            add_contact(p, i, n)
     for r in range(p.joint_rows):
         row = p.joint_unknown[r]
         if row >= 0:
@@ -163,8 +161,8 @@ def factor_system(p: Problem, contacts: int, n: int, rows: Array1d, columns: Arr
                 if k >= 3:
                     column = p.body_unknown[p.row_b[r]]
                 if column >= 0:
-                    add_entry(p, n, row, column + k % 3, rows[6 * r + k])
-                    add_entry(p, n, column + k % 3, row, -columns[6 * r + k])
+                    add_entry(p, n, row, column + k % 3, p.rows[6 * r + k])
+                    add_entry(p, n, column + k % 3, row, -p.columns[6 * r + k])
     for i in range(n):
         start = p.envelope[i]
         for j in range(start, i):
@@ -206,16 +204,16 @@ def solve_system_transposed(p: Problem, n: int):
 
 
 @wp.func
-def row_displacement(p: Problem, size: int, columns: Array1d, multipliers: Array1d):
+def row_displacement(p: Problem, size: int, multipliers: Array1d):
     """Set `displacement` to W Cᵀ λ."""
     clear(p.displacement, 3 * (p.bodies + 1))
     for r in range(size):
         if multipliers[r] != scalar(0.0):
-            apply_impulse(p, columns, r, multipliers[r], p.displacement)
+            apply_impulse(p, p.columns, r, multipliers[r], p.displacement)
 
 
 @wp.func
-def solve_rows(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1d, solves: int):
+def solve_rows(p: Problem, contacts: int, n: int, solves: int):
     """Set the multipliers in `solution` that move the rows by `row_target`, from the factors at hand.
 
     Stiff contacts magnify rounding: each solve after the first removes the error of the one before.
@@ -225,18 +223,18 @@ def solve_rows(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1
     clear(p.displacement, 3 * (p.bodies + 1))
     for solve in range(solves):
         if solve > 0:
-            row_displacement(p, size, columns, p.solution)
+            row_displacement(p, size, p.solution)
         clear(p.unknowns, n)
         for r in range(p.joint_rows):
             if p.joint_unknown[r] >= 0:
-                p.unknowns[p.joint_unknown[r]] = p.row_target[r] - row_velocity(p, rows, r, p.displacement)
+                p.unknowns[p.joint_unknown[r]] = p.row_target[r] - row_velocity(p, p.rows, r, p.displacement)
         for i in range(contacts):
             r = p.joint_rows + 2 * i
             normal = p.row_target[r]
             tangent = p.row_target[r + 1]
             if solve > 0:
-                normal -= row_velocity(p, rows, r, p.displacement) + p.compliance[2 * i] * p.solution[r]
-                tangent -= row_velocity(p, rows, r + 1, p.displacement) + p.compliance[2 * i + 1] * p.solution[r + 1]
+                normal -= row_velocity(p, p.rows, r, p.displacement) + p.compliance[2 * i] * p.solution[r]
+                tangent -= row_velocity(p, p.rows, r + 1, p.displacement) + p.compliance[2 * i + 1] * p.solution[r + 1]
             p.contact_impulse[r] = p.stiffness[4 * i] * normal + p.stiffness[4 * i + 1] * tangent
             p.contact_impulse[r + 1] = p.stiffness[4 * i + 2] * normal + p.stiffness[4 * i + 3] * tangent
             a = p.body_unknown[p.row_a[r]]
@@ -244,10 +242,10 @@ def solve_rows(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1
             for k in range(3):
                 c = 6 * r + k
                 if a >= 0:
-                    force = columns[c] * p.contact_impulse[r] + columns[c + 6] * p.contact_impulse[r + 1]
+                    force = p.columns[c] * p.contact_impulse[r] + p.columns[c + 6] * p.contact_impulse[r + 1]
                     p.unknowns[a + k] = p.unknowns[a + k] + force
                 if b >= 0:
-                    force = columns[c + 3] * p.contact_impulse[r] + columns[c + 9] * p.contact_impulse[r + 1]
+                    force = p.columns[c + 3] * p.contact_impulse[r] + p.columns[c + 9] * p.contact_impulse[r + 1]
                     p.unknowns[b + k] = p.unknowns[b + k] + force
         solve_system(p, n)
         scatter_solution(p)
@@ -256,8 +254,8 @@ def solve_rows(p: Problem, contacts: int, n: int, rows: Array1d, columns: Array1
                 p.solution[r] = p.solution[r] + p.unknowns[p.joint_unknown[r]]
         for i in range(contacts):
             r = p.joint_rows + 2 * i
-            normal_velocity = row_velocity(p, rows, r, p.displacement)
-            slip = row_velocity(p, rows, r + 1, p.displacement)
+            normal_velocity = row_velocity(p, p.rows, r, p.displacement)
+            slip = row_velocity(p, p.rows, r + 1, p.displacement)
             normal_part = p.stiffness[4 * i] * normal_velocity + p.stiffness[4 * i + 1] * slip
             tangential_part = p.stiffness[4 * i + 2] * normal_velocity + p.stiffness[4 * i + 3] * slip
             p.solution[r] = p.solution[r] + p.contact_impulse[r] - normal_part
@@ -275,7 +273,7 @@ def scatter_solution(p: Problem):
 
 
 @wp.func
-def set_contact_stiffness(p: Problem, contacts: int, mode: IntArray1d, ratio: Array1d):
+def set_contact_stiffness(p: Problem, contacts: int):
     """Set `compliance` and `stiffness` of all contacts from their modes and friction ratios.
 
     Sticking contacts stop both rows, sliding ones the normal row, with friction along; the relaxed
@@ -287,12 +285,12 @@ def set_contact_stiffness(p: Problem, contacts: int, mode: IntArray1d, ratio: Ar
             p.stiffness[4 * i + k] = scalar(0.0)
         p.compliance[2 * i] = p.softness * p.diagonal[r]
         p.compliance[2 * i + 1] = p.softness * p.diagonal[r + 1]
-        if mode[i] == STICK:
+        if p.mode[i] == STICK:
             p.stiffness[4 * i] = scalar(1.0) / p.compliance[2 * i]
             p.stiffness[4 * i + 3] = scalar(1.0) / p.compliance[2 * i + 1]
-        elif mode[i] != OPEN:
-            along = ratio[i]
-            across = ratio[i] * p.relaxation * scalar(1 - p.sliding[i])
+        elif p.mode[i] != OPEN:
+            along = p.ratio[i]
+            across = p.ratio[i] * p.relaxation * scalar(1 - p.sliding[i])
             p.stiffness[4 * i] = scalar(1.0) / (p.compliance[2 * i] + along * across * p.compliance[2 * i + 1])
             p.stiffness[4 * i + 1] = across * p.stiffness[4 * i]
             p.stiffness[4 * i + 2] = along * p.stiffness[4 * i]

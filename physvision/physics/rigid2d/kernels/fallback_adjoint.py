@@ -9,7 +9,7 @@ import warp as wp
 
 from physvision.physics.lcp.kernels.active_set import has_free_friction
 from physvision.physics.lcp.kernels.contact_solver import subtract_row_forces
-from physvision.physics.lcp.kernels.problem import OPEN, SLIDE, clear, copy
+from physvision.physics.lcp.kernels.problem import OPEN, SLIDE, bind_contacts, clear, copy
 from physvision.physics.lcp.kernels.rows import add_row, row_velocity
 from physvision.physics.lcp.kernels.sparse_system import (
     delassus_diagonal,
@@ -50,10 +50,11 @@ def compliance_adjoint(m: Model, d: Data, rows: Array1d, r: int):
 def solution_adjoint(m: Model, d: Data, contacts: int, rows: Array1d, x: Array1d, x_bar: Array1d):
     """Carry the cotangent of x to z, that of x°; −κ is that of ρ, and `rows_bar` that of the rows."""
     size = m.joint_rows + 2 * contacts
+    bind_contacts(d.lcp, rows, rows, d.mode0, d.ratio0)
     n = number_unknowns(d.lcp, contacts)
-    delassus_diagonal(d.lcp, contacts, rows, rows)
-    set_contact_stiffness(d.lcp, contacts, d.mode0, d.ratio0)
-    factor_system(d.lcp, contacts, n, rows, rows)
+    delassus_diagonal(d.lcp, contacts)
+    set_contact_stiffness(d.lcp, contacts)
+    factor_system(d.lcp, contacts, n)
     clear(d.lcp.unknowns, n)
     for body in range(m.bodies):
         if d.lcp.body_unknown[body] >= 0:
