@@ -15,6 +15,7 @@ import warp as wp
 
 from physvision.physics.articulated.kernels.collision.broad_phase import next_candidate
 from physvision.physics.articulated.kernels.collision.contact_power_adjoint import contact_power_backward
+from physvision.physics.articulated.kernels.collision.contact_primitives import WeightedForces
 from physvision.physics.articulated.kernels.collision.joint_limits import limit_separation, write_limit_jacobian
 from physvision.physics.articulated.kernels.collision.narrow_phase import (
     copy_link_rotations,
@@ -132,12 +133,13 @@ def velocities_backward(tree: Tree, work: Workspace, contact: Contact, s: System
             add_jacobian_transpose(
                 tree, contact, world, c, vec3(restitution_bar, scalar(0.0), scalar(0.0)), work.v_bar, 0
             )
-        along = wp.matrix_from_rows(
+        forces = wp.matrix_from_rows(
             velocity_bar,
             scalar(-1.0) / h * contact.solver.impulse[world, c],
             vec3(restitution_bar, scalar(0.0), scalar(0.0)),
         )
-        contact_power_backward(tree, work, contact, s, world, 0, pair, 1, 2, 0, along, scalar(0.0), separation_bar)
+        weights = WeightedForces(1, 2, 0, forces, scalar(0.0), zero3())
+        contact_power_backward(tree, work, contact, s, world, 0, pair, weights, separation_bar)
         if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
             s.contact_gradients.pairs.friction[world, pair] = (
                 s.contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]

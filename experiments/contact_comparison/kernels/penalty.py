@@ -11,6 +11,7 @@ import warp as wp
 
 from physvision.physics.articulated.kernels.collision.broad_phase import next_candidate
 from physvision.physics.articulated.kernels.collision.contact_power_adjoint import contact_power_backward
+from physvision.physics.articulated.kernels.collision.contact_primitives import WeightedForces
 from physvision.physics.articulated.kernels.collision.joint_limits import limit_separation, write_limit_jacobian
 from physvision.physics.articulated.kernels.collision.narrow_phase import (
     copy_link_rotations,
@@ -168,10 +169,9 @@ def add_contact_forces_backward(
                 law, separation, velocity, friction, force, weight
             )
             add_jacobian_transpose(tree, contact, world, 0, velocity_bar, work.v_bar, row)
-            along = wp.matrix_from_rows(velocity_bar, -force, zero3())
-            contact_power_backward(
-                tree, work, contact, s, world, row, pair, 0, 1, 1, along, scalar(0.0), separation_bar
-            )
+            forces = wp.matrix_from_rows(velocity_bar, -force, zero3())
+            weights = WeightedForces(0, 1, 1, forces, scalar(0.0), zero3())
+            contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
             if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
                 s.contact_gradients.pairs.friction[world, pair] = (
                     s.contact_gradients.pairs.friction[world, pair] + friction_bar

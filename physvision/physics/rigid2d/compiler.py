@@ -166,7 +166,7 @@ class Model:
             "dt": dt,
             "tolerance": tolerance,
             "restitution_threshold": settings.restitution_threshold * tolerance / dt,
-            "extent": self.extent,
+            "length_scale": self.extent,
             "penetration_slop": max(
                 settings.min_penetration_slop * tolerance, settings.penetration_slop * self.smallest
             ),
@@ -256,7 +256,7 @@ def compile_model(
         "solver": fill_struct(Settings, solver_settings),
         "stop": arrays[-1],
         "bodies": len(model.bodies),
-        "moving": len(model.moving),
+        "num_moving_bodies": len(model.moving),
         "joint_rows": len(rows),
         "joint_band": _band(rows, moving),
         "joints": len(model.joints),
@@ -287,8 +287,8 @@ def _body_tables(model: Model) -> list[Table]:
     static_slots = {model.order.numbers[number]: slot for slot, number in enumerate(model.static)}
     pairs = _pairs(model)
     return [
-        ("slot", [slots.get(i, -1) for i in range(count)], np.int32, 1),
-        ("static_slot", [static_slots.get(i, -1) for i in range(count)], np.int32, 1),
+        ("state_index", [slots.get(i, -1) for i in range(count)], np.int32, 1),
+        ("static_index", [static_slots.get(i, -1) for i in range(count)], np.int32, 1),
         ("is_kinematic", [int(body.kinematic) for body in bodies], np.int32, 1),
         ("shape_type", [0 if isinstance(body, Circle) else 1 for body in bodies], np.int32, 1),
         ("vertex_start", [sum(map(len, corners[:i])) for i in range(count)], np.int32, 1),

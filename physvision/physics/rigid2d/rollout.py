@@ -94,7 +94,7 @@ class Rollout(Operation):
         self.kernels, self.steps, self.records = kernels, steps, differentiable
 
     def _work(self, batch: int) -> float:
-        return BODY_STEP_US * batch * self.steps * self.kernels.model.moving
+        return BODY_STEP_US * batch * self.steps * self.kernels.model.num_moving_bodies
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:

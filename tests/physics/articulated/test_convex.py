@@ -24,7 +24,7 @@ kernels = precision.load("physvision.physics.articulated.kernels", torch.float64
 convex, solid, Hulls = (
     kernels.collision.convex.convex_primitive,
     kernels.collision.support_shapes.make_convex_shape,
-    kernels.collision.support_shapes.HullTable,
+    kernels.structs.HullModel,
 )
 flat_corners, flat_point = kernels.collision.manifold.manifold_corners, kernels.collision.manifold.manifold_point
 place_on_second = kernels.collision.manifold.point_on_second
@@ -73,12 +73,13 @@ def shape_forms(
     hulls.corner = corner
     hulls.neighbor_start = neighbor_start
     hulls.neighbor = neighbor
-    near = convex(a, b, hulls, normals)
+    hulls.face_normal = normals
+    hulls.loop_start = loop_start
+    hulls.loop = loop
+    near = convex(a, b, hulls)
     if slot[i] > 0:
-        numbers = flat_corners(
-            a, b, hulls, normals, loop_start, loop, near.normal, near.separation, place_on_second(near)
-        )
-        near = flat_point(a, b, hulls, normals, loop_start, loop, near.normal, numbers[slot[i] - 1])
+        numbers = flat_corners(a, b, hulls, near.normal, near.separation, place_on_second(near))
+        near = flat_point(a, b, hulls, near.normal, numbers[slot[i] - 1])
     form[i, 0] = near.form
     form[i, 1] = near.is_swapped
     gap[i] = near.separation

@@ -76,14 +76,19 @@ class ContactRollout(TreeOperation):
         """Number of evaluations of contact-free dynamics that cost as much as the rollout."""
         return SETTINGS.contact_cost_factor * self.steps * self._evaluations_per_step
 
-    def _structs(self, parameters: list[Tensor]) -> tuple[Any, Any]:
+    def _structs(
+        self, parameters: list[Tensor], workspace: Workspace, forces: Any, contact_workspace: Workspace
+    ) -> list[Any]:
+        """Structs that are the first arguments of both kernels."""
         if self.structs is not None:
-            return self.structs.tree, self.structs.contacts
-        count = len(CONTACT_PARAMETERS)
-        contact_parameters = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
-        limits = (SETTINGS.max_events, SETTINGS.restitution_threshold, SETTINGS.max_initial_penetration)
-        contacts = self.model.contacts_struct(contact_parameters, *limits)
-        return self.model.tree_struct(dict(zip(PARAMETERS, parameters[:-count], strict=True))), contacts
+            tree, contacts = self.structs.tree, self.structs.contacts
+        else:
+            count = len(CONTACT_PARAMETERS)
+            limits = (SETTINGS.max_events, SETTINGS.restitution_threshold, SETTINGS.max_initial_penetration)
+            values = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
+            contacts = self.model.contacts_struct(values, *limits)
+            tree = self.model.tree_struct(dict(zip(PARAMETERS, parameters[:-count], strict=True)))
+        return [tree, workspace.struct, forces, contacts, contact_workspace.struct]
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
@@ -116,14 +121,7 @@ class ContactRollout(TreeOperation):
         forces = self._torque(torque, batch, self.steps)
 
         def arguments() -> list[Any]:
-            tree, contacts = self._structs(parameters)
-            structs = [
-                tree,
-                workspace.struct,
-                model.forces_struct(forces, wrenches),
-                contacts,
-                contact_workspace.struct,
-            ]
+            structs = self._structs(parameters, workspace, model.forces_struct(forces, wrenches), contact_workspace)
             states = map(argument, (q, v, positions, velocities, contact_workspace.tensors["steps"][:, 0]))
             return [*structs, *self._schedule, *states]
 
@@ -168,14 +166,7 @@ class ContactRollout(TreeOperation):
             bars, tree_bars = model.gradients_struct(batch, torque_bar, wrench_bar, bool(parameters))
             contact_struct, contact_bars = model.contact_gradients_struct(batch, bool(parameters))
             parameter_bars.extend((*tree_bars, *contact_bars))
-            tree, contacts = self._structs(parameters)
-            structs = [
-                tree,
-                workspace.struct,
-                model.forces_struct(forces, wrenches),
-                contacts,
-                contact_workspace.struct,
-            ]
+            structs = self._structs(parameters, workspace, model.forces_struct(forces, wrenches), contact_workspace)
             return [*structs, bars, contact_struct, *self._schedule, self.truncate, *map(argument, states)]
 
         if self._can_record(wrenches, batch, True):

@@ -56,9 +56,9 @@ class ContactPairs:
 
     Attributes:
         count: Number of pairs of features.
-        limited: Indices of the joints with limits, (limits,).
+        limited_joints: Indices of the joints with limits, (limits,).
         shapes: Number of shapes that occur in pairs or loop constraints.
-        rows: Row of each of these shapes in the engine's geometry, (shapes,).
+        shape_rows: Row of each of these shapes in the engine's geometry, (shapes,).
         first: Row of each pair's first shape in the engine's geometry, (count,).
         second: Row of each pair's second shape in the engine's geometry, (count,).
         scalar_rows: Rows of dry friction and transmissions.
@@ -97,58 +97,58 @@ class ContactPairs:
         compliant = contact.compliant_law is not None
         self.count = len(pairs)
         self.gyroscopic_links, self.varying_roots = _position_dependent(tree) if contact.by_events else ([], [])
-        self.limited = np.flatnonzero(tree.limited)
+        self.limited_joints = np.flatnonzero(tree.limited)
         rotational = np.array([pair.shape_pair.has_rotational_friction for pair in pairs], bool)
         self.scalar_rows = scalar_rows
-        blocks = self.count + int(rotational.sum()) + len(self.limited)
+        blocks = self.count + int(rotational.sum()) + len(self.limited_joints)
         self.capacity = min(blocks, SETTINGS.max_contacts) + scalar_rows.count + loops.blocks
         self.first = np.array([pair.first for pair in pairs], np.int64)
         self.second = np.array([pair.second for pair in pairs], np.int64)
-        self.rows = np.unique(np.concatenate([self.first, self.second, loops.first, loops.second]))
-        self.shapes = len(self.rows)
+        self.shape_rows = np.unique(np.concatenate([self.first, self.second, loops.first, loops.second]))
+        self.shapes = len(self.shape_rows)
         self.counts = self._counts(tree.nv if compliant else 0, len(groups) - 1, int(rotational.sum()), loops)
         convex = any(pair.kind == CONVEX for pair in pairs)
         options = {"convex_pairs": convex, "pyramidal": contact.is_pyramid, "midway": compliant}
         self.kernel_options = [name for name, used in options.items() if used]
         self._mixing = mixing
         # The row after that of the last body stands for the world.
-        bodies = [geometry[row].body for row in self.rows]
+        bodies = [geometry[row].body for row in self.shape_rows]
         self._body = np.array([tree.bodies if body is None else body for body in bodies], np.int64)
         self._pair_friction, self._pair_rotational_friction = _pair_friction(pairs), _pair_rotational_friction(pairs)
         self._priority = np.array([pair.priority for pair in pairs])
         self._arrays = {
-            "shapes.link": np.array([tree.shape_link(geometry[row]) for row in self.rows], np.int32),
-            "pairs.first": np.searchsorted(self.rows, self.first).astype(np.int32),
-            "pairs.second": np.searchsorted(self.rows, self.second).astype(np.int32),
-            "shapes.bounding_scale": np.array([bounding_factors(geometry[row].shape) for row in self.rows]).reshape(
-                -1, 3
-            ),
-            "limits.link": self.limited.astype(np.int32),
+            "shapes.link": np.array([tree.shape_link(geometry[row]) for row in self.shape_rows], np.int32),
+            "pairs.first": np.searchsorted(self.shape_rows, self.first).astype(np.int32),
+            "pairs.second": np.searchsorted(self.shape_rows, self.second).astype(np.int32),
+            "shapes.bounding_scale": np.array(
+                [bounding_factors(geometry[row].shape) for row in self.shape_rows]
+            ).reshape(-1, 3),
+            "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
-            "pairs.is_lengthwise": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
+            "pairs.is_capsule_end": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
             "convex.reference": np.zeros((self.counts["candidates"], 3)),
             "convex.impedance": np.zeros((self.counts["candidates"], 3)),
-            "equalities.first": np.searchsorted(self.rows, loops.first).astype(np.int32),
-            "equalities.second": np.searchsorted(self.rows, loops.second).astype(np.int32),
+            "equalities.first": np.searchsorted(self.shape_rows, loops.first).astype(np.int32),
+            "equalities.second": np.searchsorted(self.shape_rows, loops.second).astype(np.int32),
             "equalities.is_weld": loops.weld.astype(np.int32),
             **_pair_arrays(pairs, groups),
-            **polytope_arrays([geometry[row].shape for row in self.rows] if convex else []),
+            **polytope_arrays([geometry[row].shape for row in self.shape_rows] if convex else []),
             **scalar_rows.arrays,
         }
 
-    def _counts(self, coupled: int, groups: int, rotational: int, loops: LoopConstraints) -> dict[str, int]:
+    def _counts(self, coupled_velocities: int, groups: int, rotational: int, loops: LoopConstraints) -> dict[str, int]:
         """Return the row sizes of the kernels' arrays."""
         return {
             "shapes": self.shapes,
             "pairs": self.count,
             "groups": groups,
-            "limits": len(self.limited),
-            "candidates": self.count + 2 * len(self.limited),
+            "limits": len(self.limited_joints),
+            "candidates": self.count + 2 * len(self.limited_joints),
             "transmissions": self.scalar_rows.count,
             "equalities": len(loops.weld),
             "noncontact_blocks": self.scalar_rows.count + rotational + loops.blocks,
             "contacts": self.capacity,
-            "coupled": coupled,
+            "coupled": coupled_velocities,
         }
 
     def set_compliance(
@@ -161,14 +161,14 @@ class ContactPairs:
             body_mobility: Mobility of each body in the initial position, 1/kg (see `compute_mobilities`).
             joint_mobility: Mobility of each link's joint in the initial position, 1/kg or 1/(kg m²).
         """
-        pairs, limits = law.laws(self.counts["groups"], len(self.limited))
+        pairs, limits = law.laws(self.counts["groups"], len(self.limited_joints))
         laws = [
             *(pairs[group] for group in self._arrays["pairs.group"]),
             *(limit for limit in limits for _ in range(2)),
         ]
         shape_mobility = np.append(body_mobility, 0.0)[self._body]
         pair_mobility = shape_mobility[self._arrays["pairs.first"]] + shape_mobility[self._arrays["pairs.second"]]
-        mobility = np.concatenate([pair_mobility, np.repeat(joint_mobility[self.limited], 2)])
+        mobility = np.concatenate([pair_mobility, np.repeat(joint_mobility[self.limited_joints], 2)])
         self._arrays["convex.reference"] = np.array([law.reference for law in laws]).reshape(-1, 3)
         impedance = np.array([law.impedance_range for law in laws]).reshape(-1, 2)
         self._arrays["convex.impedance"] = np.column_stack([impedance, np.maximum(mobility, SETTINGS.min_mobility)])
@@ -190,7 +190,7 @@ class ContactPairs:
     def pack(self, properties: TreeProperties, link_parameters: LinkParameters, batch: int) -> Parameters:
         """Parameters of all shapes, pairs and rows for `batch` worlds, by the names of `arrays.CONTACT_PARAMETERS`."""
         p = properties
-        pose = p.shape_pose[..., self.rows, :, :]
+        pose = p.shape_pose[..., self.shape_rows, :, :]
         rotation, offset = link_parameters.bodies_in_links(p)
         body_rotation = append_row(rotation, link_parameters.identity)[..., self._body, :, :]
         body_offset = append_row(offset, offset.new_zeros(3))[..., self._body, :]
@@ -198,13 +198,13 @@ class ContactPairs:
         values = {
             "shapes.rotation": body_rotation @ _orthonormalize(pose[..., :3, :3]),
             "shapes.offset": body_offset + (body_rotation @ pose[..., :3, 3:]).squeeze(-1),
-            "shapes.size": p.shape_size[..., self.rows, :],
+            "shapes.size": p.shape_size[..., self.shape_rows, :],
             "pairs.friction": self._mix(p.friction, self._pair_friction),
             "pairs.torsional_friction": self._mix(torsion, self._pair_rotational_friction[:, 0]),
             "pairs.rolling_friction": self._mix(rolling, self._pair_rotational_friction[:, 1]),
             **self._row_parameters(p),
-            "limits.lower": p.joint_limits[..., self.limited, 0],
-            "limits.upper": p.joint_limits[..., self.limited, 1],
+            "limits.lower": p.joint_limits[..., self.limited_joints, 0],
+            "limits.upper": p.joint_limits[..., self.limited_joints, 1],
             "pairs.restitution": (p.restitution[..., self.first] + p.restitution[..., self.second]) / 2,
         }
         return {name: expand(values[name], batch, field) for name, field in CONTACT_PARAMETERS.items()}

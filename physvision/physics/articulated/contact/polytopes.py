@@ -70,8 +70,8 @@ def _convex_shape(shape: Shape) -> tuple[int, np.ndarray, Loops]:
             sides = SETTINGS.prism_sides
             angle = 2 * np.pi * (np.arange(sides) + 0.5) / sides
             top, bottom = (np.stack([np.cos(angle), np.sin(angle), 0 * angle + end], 1) for end in (0.5, -0.5))
-            around = list(range(sides))
-            faces = [around, [sides + k for k in reversed(around)], [2 * sides, 2 * sides + 1]]
+            rim = list(range(sides))
+            faces = [rim, [sides + k for k in reversed(rim)], [2 * sides, 2 * sides + 1]]
             return _CYLINDER, np.concatenate([top, bottom, _axis()]), faces
         case Ellipsoid():
             return _ELLIPSOID, np.zeros((1, 3)), []
@@ -90,9 +90,9 @@ def _normals(points: np.ndarray, loops: Loops) -> np.ndarray:
         return np.zeros((0, 3))
     start = np.cumsum([0, *map(len, loops)])
     vertex = np.concatenate(loops)
-    following = np.arange(1, len(vertex) + 1)
-    following[start[1:] - 1] = start[:-1]
-    normals = np.add.reduceat(np.cross(points[vertex], points[vertex[following]]), start[:-1])
+    next_vertex = np.arange(1, len(vertex) + 1)
+    next_vertex[start[1:] - 1] = start[:-1]
+    normals = np.add.reduceat(np.cross(points[vertex], points[vertex[next_vertex]]), start[:-1])
     return normals / np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-300)
 
 
@@ -135,10 +135,10 @@ def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
         for start, count in zip(model.mesh_polyvertadr.tolist(), model.mesh_polyvertnum.tolist(), strict=True)
     ]
     normals = _normals(points, loops)
-    sense = (normals * (points[[loop[0] for loop in loops]] - points.mean(0))).sum(1)
+    orientation = (normals * (points[[loop[0] for loop in loops]] - points.mean(0))).sum(1)
     faces = [
         [number[vertex] for vertex in (loop if outwards > 0 else loop[::-1])]
-        for loop, has_area, outwards in zip(loops, (normals != 0).any(1).tolist(), sense, strict=True)
+        for loop, has_area, outwards in zip(loops, (normals != 0).any(1).tolist(), orientation, strict=True)
         if has_area
     ]
     return _Polytope(points[extreme], faces, [sorted(ends) for ends in edges])

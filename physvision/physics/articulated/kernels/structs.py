@@ -153,7 +153,7 @@ class PairModel:
     group: wp.array(dtype=wp.int32)  # pair of shapes
     has_rotational_friction: wp.array(dtype=wp.int32)
     margin: wp.array(dtype=scalar)  # distance at which the pair counts as touching, m
-    is_lengthwise: wp.array(dtype=wp.int32)  # whether tangents follow the axis of the first shape
+    is_capsule_end: wp.array(dtype=wp.int32)  # whether tangents follow the axis of the first shape
 
 
 @wp.struct

@@ -20,8 +20,8 @@ from physvision.physics.lcp.kernels.contact_solver import solve_contacts_adjoint
 from physvision.physics.lcp.kernels.problem import OPEN, SLIDE, clear, copy
 from physvision.physics.lcp.kernels.rows import add_row, weighted_velocity
 
-from .data import BODY_A, BODY_B, CUT, EDGE_ENDED, GAP_CLOSED, KIND, LIMIT, NO_EVENT, Data, Model
-from .feature_changes import past_end
+from .data import BODY_A, BODY_B, EDGE_ENDED, GAP_CLOSED, KIND, LIMIT, NO_EVENT, STEP_CUT, Data, Model
+from .feature_changes import edge_end_overshoot
 from .forces import free_acceleration_adjoint, inverse_mass_adjoint
 from .geometry import add_property_cotangent, contact_rows, contact_rows_adjoint
 from .joints import joint_row_adjoint
@@ -199,7 +199,7 @@ def event_gradient(m: Model, d: Data, contacts: int, event: int, index: int, fac
         contact_rows_adjoint(m, d, d.q1, m.max_contacts, d.rows_bar, r, factor, d.event_q)
     elif event == EDGE_ENDED:
         r = m.joint_rows + 2 * contacts
-        past_end(m, d, d.q1, index // 2, index % 2, d.rows1, r)
+        edge_end_overshoot(m, d, d.q1, index // 2, index % 2, d.rows1, r)
         add_row(d.lcp, d.rows1, r, factor, d.event_q)
     else:
         # The rows are written again, since an open contact has none in the problem of the step.
@@ -219,7 +219,7 @@ def smooth_step_backward(m: Model, d: Data, contacts: int, h: scalar, event: int
 
     `time_left_bar` is the cotangent of the time left: after the step on entry, before the step on return.
     """
-    if event == CUT:
+    if event == STEP_CUT:
         # The step takes a fraction of the time left.
         fraction = h / d.time_left
         bar = smooth_step_adjoint(m, d, contacts, h, d.seed_q, d.seed_v, scalar(1.0))
@@ -227,12 +227,12 @@ def smooth_step_backward(m: Model, d: Data, contacts: int, h: scalar, event: int
     elif event == NO_EVENT:
         d.time_left_bar = smooth_step_adjoint(m, d, contacts, h, d.seed_q, d.seed_v, scalar(1.0))
     else:
-        total = smooth_step_adjoint(m, d, contacts, h, d.seed_q, d.seed_v, scalar(0.0)) - d.time_left_bar
+        duration_bar = smooth_step_adjoint(m, d, contacts, h, d.seed_q, d.seed_v, scalar(0.0)) - d.time_left_bar
         event_gradient(m, d, contacts, event, index, scalar(1.0), scalar(0.0))
         rate = smooth_step_adjoint(m, d, contacts, h, d.event_q, d.event_v, scalar(0.0))
         factor = scalar(0.0)
         if wp.abs(rate) > m.restitution_threshold:
-            factor = -total / rate
+            factor = -duration_bar / rate
         event_gradient(m, d, contacts, event, index, factor, scalar(1.0))
         for k in range(3 * (m.bodies + 1)):
             d.event_q[k] = d.event_q[k] + d.seed_q[k]

@@ -38,7 +38,7 @@ def sweep_axis(m: Model, q: Array1d):
     low = vec2(scalar(1.0e300), scalar(1.0e300))
     high = -low
     for body in range(m.bodies):
-        if m.slot[body] >= 0:
+        if m.state_index[body] >= 0:
             low = wp.min(low, position(q, body))
             high = wp.max(high, position(q, body))
     axis = wp.int32(0)

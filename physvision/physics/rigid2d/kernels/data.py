@@ -33,7 +33,7 @@ FALLBACK_STEP = wp.constant(2)
 NO_EVENT = wp.constant(0)
 GAP_CLOSED = wp.constant(1)
 SLIP_ENDED = wp.constant(2)
-CUT = wp.constant(3)
+STEP_CUT = wp.constant(3)
 EDGE_ENDED = wp.constant(4)
 
 StepSettingsStruct = settings_struct(__name__, StepSettings, scalar)
@@ -46,14 +46,16 @@ ModelStruct = make_struct(
     {
         "settings": StepSettingsStruct,
         "solver": problem.Settings,
-        **dict.fromkeys(("bodies", "moving", "joints", "springs", "pairs", "motors", "kinematic_bodies"), wp.int32),
+        **dict.fromkeys(
+            ("bodies", "num_moving_bodies", "joints", "springs", "pairs", "motors", "kinematic_bodies"), wp.int32
+        ),
         **dict.fromkeys(("joint_rows", "joint_band", "max_contacts", "max_speculative_contacts"), wp.int32),
         **dict.fromkeys(("max_stored_modes", "max_operations", "work_budget"), wp.int32),
-        **dict.fromkeys(("dt", "tolerance", "restitution_threshold", "penetration_slop", "extent"), scalar),
+        **dict.fromkeys(("dt", "tolerance", "restitution_threshold", "penetration_slop", "length_scale"), scalar),
         # Nonzero once the caller requests to stop.
         "stop": IntArray1d,
         # Bodies: index in the state or among static poses (-1 for none), shape, vertices, edge normals, radius.
-        **dict.fromkeys(("slot", "static_slot", "is_kinematic", "shape_type"), IntArray1d),
+        **dict.fromkeys(("state_index", "static_index", "is_kinematic", "shape_type"), IntArray1d),
         **dict.fromkeys(("vertex_start", "vertex_count"), IntArray1d),
         **dict.fromkeys(("vertices", "normals"), Array2d),
         "radii": Array1d,
@@ -109,7 +111,7 @@ layout = Layout(
         # Contacts: points and normal in the bodies' frames; the last row is the contact that causes an event.
         "contact_points": f"6 * ({CONTACT})",
         **dict.fromkeys(("gap", "restitution", "ratio0", "ratio1"), CONTACT),
-        "log_state": "m.max_operations * (6 * m.moving + 8)",
+        "log_state": "m.max_operations * (6 * m.num_moving_bodies + 8)",
     },
     whole={
         "lcp_integer": _lcp_integer,
@@ -139,4 +141,4 @@ layout = Layout(
 # Functions take both structs by reference: by value, each call would copy eight thousand bytes.
 Model = wp.ref[ModelStruct]
 Data = wp.ref[layout.Workspace]
-carve = layout.carve
+bind_workspace = layout.carve

@@ -6,7 +6,7 @@ from physvision.physics.lcp.kernels.problem import OPEN
 from physvision.physics.lcp.kernels.rows import row_velocity
 
 from .data import EDGE_ENDED, GAP_CLOSED, NO_EVENT, SLIP_ENDED, Data, Model
-from .feature_changes import next_edge_end, past_end
+from .feature_changes import edge_end_overshoot, next_edge_end
 from .geometry import contact_rows
 from .precision import scalar
 from .smooth_step import move_bodies, position_stage, set_mean_acceleration, smooth_step, velocity_stage
@@ -126,7 +126,7 @@ def refine_end_time(
         smooth_step(m, d, contacts, h)
         value = scalar(0.0)
         if event == EDGE_ENDED:
-            value = past_end(m, d, d.q1, i, index % 2, d.rows1, r)
+            value = edge_end_overshoot(m, d, d.q1, i, index % 2, d.rows1, r)
         else:
             contact_rows(m, d, d.q1, i, d.rows1, r)
             value = row_velocity(d.lcp, d.rows1, r + 1, d.v1)

@@ -21,7 +21,7 @@ from physvision.physics.lcp.kernels.sparse_system import (
 )
 
 from .adjoint import columns_adjoint
-from .data import BODY_A, BODY_B, CUT, Data, Model
+from .data import BODY_A, BODY_B, STEP_CUT, Data, Model
 from .fallback_step import fallback_step
 from .forces import free_acceleration_adjoint, inverse_mass_adjoint
 from .geometry import add_property_cotangent, contact_rows_adjoint
@@ -192,6 +192,6 @@ def fallback_step_adjoint(m: Model, d: Data, h: scalar, event: int):
         d.q0_bar[k] = d.q0_bar[k] + d.event_v[k]
     if h == scalar(0.0):
         d.time_left_bar = later_bar
-    elif event == CUT:
+    elif event == STEP_CUT:
         fraction = h / d.time_left
         d.time_left_bar = fraction * d.time_left_bar + (scalar(1.0) - fraction) * later_bar

@@ -116,9 +116,11 @@ def minimize_island_energy(m: Model, d: Data, contacts: int):
     for k in range(3 * m.bodies):
         island = d.lcp.island[k // 3]
         if island >= 0:
-            push = d.v1[k] - d.unconstrained[k]
-            d.energy_before[island] = d.energy_before[island] + d.unconstrained[k] * push / d.lcp.inverse_mass[k]
-            d.energy_after[island] = d.energy_after[island] + push * push / d.lcp.inverse_mass[k]
+            velocity_change = d.v1[k] - d.unconstrained[k]
+            d.energy_before[island] = (
+                d.energy_before[island] + d.unconstrained[k] * velocity_change / d.lcp.inverse_mass[k]
+            )
+            d.energy_after[island] = d.energy_after[island] + velocity_change * velocity_change / d.lcp.inverse_mass[k]
     if m.kinematic_bodies > 0:
         for r in range(m.joint_rows + 2 * contacts):
             if island_of_row(d, r) >= 0:
@@ -164,7 +166,7 @@ def prepare_fallback(m: Model, d: Data, contacts: int, h: scalar):
             max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
     min_impact_velocity = wp.max(m.restitution_threshold, scalar(4.0) * h * max_acceleration)
     # A compliant contact that sinks under its load in one step supports it in the next, so that bodies do not creep.
-    lift = m.settings.sink_fraction * h * max_acceleration
+    sink_velocity = m.settings.sink_fraction * h * max_acceleration
     for r in range(m.joint_rows):
         joint_row(m, d, d.q0, r, d.rows0)
         d.target[r] = scalar(0.0)
@@ -176,14 +178,14 @@ def prepare_fallback(m: Model, d: Data, contacts: int, h: scalar):
         d.lcp.friction[i] = friction
         d.lcp.sliding[i] = 0
         d.restitution[i] = scalar(0.0)
-        d.target[r] = wp.max(gap / h, -lift)
+        d.target[r] = wp.max(gap / h, -sink_velocity)
         d.target[r + 1] = scalar(0.0)
         approach = row_velocity(d.lcp, d.rows0, r, d.v0)
         if gap <= m.tolerance and approach < -min_impact_velocity:
             d.restitution[i] = restitution
             d.target[r] = restitution * approach
         slip = row_velocity(d.lcp, d.rows0, r + 1, d.v0)
-        initial_mode(m, d, i, approach + gap / h - lift, slip, friction * h * max_acceleration)
+        initial_mode(m, d, i, approach + gap / h - sink_velocity, slip, friction * h * max_acceleration)
 
 
 @wp.func

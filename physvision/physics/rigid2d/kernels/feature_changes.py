@@ -17,7 +17,7 @@ from .precision import Array1d, scalar, vec2
 
 
 @wp.func
-def past_end(m: Model, d: Data, q: Array1d, i: int, side: int, rows: Array1d, r: int):
+def edge_end_overshoot(m: Model, d: Data, q: Array1d, i: int, side: int, rows: Array1d, r: int):
     """Return G of contact i and one of its two ends, and write ∇G as row r."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
@@ -54,8 +54,8 @@ def next_edge_end(m: Model, d: Data, contacts: int):
         kind = d.contact_features[5 * i + KIND]
         if d.mode1[i] != OPEN and (kind == EDGE or (kind == POINT and m.shape_type[wp.min(b, m.bodies - 1)] != CIRCLE)):
             for side in range(2):
-                before = past_end(m, d, d.q0, i, side, d.rows1, r)
-                after = past_end(m, d, d.q1, i, side, d.rows1, r)
+                before = edge_end_overshoot(m, d, d.q0, i, side, d.rows1, r)
+                after = edge_end_overshoot(m, d, d.q1, i, side, d.rows1, r)
                 if before < scalar(0.0) and after > m.tolerance:
                     if before / (before - after) < fraction:
                         fraction = before / (before - after)

@@ -18,7 +18,7 @@ def set_inverse_masses(m: Model, d: Data):
     for body in range(m.bodies + 1):
         slot = wp.int32(-1)
         if body < m.bodies:
-            slot = m.slot[body]
+            slot = m.state_index[body]
         for k in range(3):
             d.lcp.inverse_mass[3 * body + k] = scalar(0.0)
         if slot >= 0 and m.is_kinematic[wp.min(body, m.bodies - 1)] == 0:
@@ -32,7 +32,7 @@ def set_inverse_masses(m: Model, d: Data):
 @wp.func
 def inverse_mass_adjoint(m: Model, d: Data, body: int, linear: scalar, angular: scalar):
     """Carry the cotangents of inverse mass and inverse inertia to mass and radius of gyration."""
-    slot = m.slot[body]
+    slot = m.state_index[body]
     inverse = d.lcp.inverse_mass[3 * body]
     inverse_inertia = d.lcp.inverse_mass[3 * body + 2]
     mass_bar = -(linear * inverse + angular * inverse_inertia) * inverse
@@ -45,7 +45,7 @@ def motor_torque(m: Model, d: Data, joint: int):
     """Return the torque of a joint's motor on its first body; zero without a motor."""
     torque = scalar(0.0)
     if m.motor[joint] >= 0:
-        torque = d.control[3 * m.moving + m.motor[joint]]
+        torque = d.control[3 * m.num_moving_bodies + m.motor[joint]]
     return torque
 
 
@@ -91,7 +91,7 @@ def free_acceleration(m: Model, d: Data, q: Array1d, v: Array1d, a: Array1d):
     for k in range(clear_to):
         a[k] = scalar(0.0)
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0 and m.is_kinematic[body] == 0:
             damping = d.theta[m.velocity_decay + slot]
             for k in range(3):
@@ -132,7 +132,7 @@ def max_stable_duration(m: Model, d: Data):
     """
     rate = scalar(0.0)
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0:
             rate = wp.max(rate, d.theta[m.velocity_decay + slot])
     for joint in range(m.joints):
@@ -170,7 +170,7 @@ def joint_torque_adjoint(
     add_property_cotangent(d, m.joint_stiffness + joint, -bar * (q[a] - q[b] - d.theta[m.joint_angle + joint]))
     add_property_cotangent(d, m.joint_damping + joint, -bar * (v[a] - v[b]))
     if m.motor[joint] >= 0:
-        at = 3 * m.moving + m.motor[joint]
+        at = 3 * m.num_moving_bodies + m.motor[joint]
         d.control_bar[at] = d.control_bar[at] + d.property_mask * bar
 
 
@@ -249,7 +249,7 @@ def free_acceleration_adjoint(
 ):
     """Carry the cotangent of the accelerations at (q, v) to pose, velocity, properties and control."""
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0 and m.is_kinematic[body] == 0:
             i = 3 * body
             damping = d.theta[m.velocity_decay + slot]

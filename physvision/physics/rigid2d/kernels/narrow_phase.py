@@ -80,7 +80,7 @@ def collide_circle_polygon(m: Model, d: Data, q: Array1d, a: int, b: int, i: int
 
 
 @wp.func
-def relative_pose(q: Array1d, body: int, incident: int):
+def compute_relative_pose(q: Array1d, body: int, incident: int):
     """Return the pose of `incident` in the frame of `body`: cosine and sine of its angle, and its position."""
     angle = q[3 * incident + 2] - q[3 * body + 2]
     at = to_local(q, body, position(q, incident))
@@ -88,14 +88,14 @@ def relative_pose(q: Array1d, body: int, incident: int):
 
 
 @wp.func
-def transform_point(stance: vec4, point: vec2):
+def transform_point(relative_pose: vec4, point: vec2):
     """Return the image of a point under a relative pose."""
-    x = stance[0] * point[0] - stance[1] * point[1]
-    return vec2(stance[2] + x, stance[3] + stance[1] * point[0] + stance[0] * point[1])
+    x = relative_pose[0] * point[0] - relative_pose[1] * point[1]
+    return vec2(relative_pose[2] + x, relative_pose[3] + relative_pose[1] * point[0] + relative_pose[0] * point[1])
 
 
 @wp.func
-def support_vertex(m: Model, stance: vec4, body: int, incident: int, edge: int):
+def support_vertex(m: Model, relative_pose: vec4, body: int, incident: int, edge: int):
     """Return the vertex of `incident` that is lowest over an edge of `body`, and its height.
 
     Among vertices of equal height, the one nearest to the edge's midpoint is returned.
@@ -106,7 +106,7 @@ def support_vertex(m: Model, stance: vec4, body: int, incident: int, edge: int):
     n = edge_normal(m, body, edge)
     origin = edge_midpoint(m, body, edge)
     for k in range(m.vertex_count[incident]):
-        point = transform_point(stance, polygon_vertex(m, incident, k)) - origin
+        point = transform_point(relative_pose, polygon_vertex(m, incident, k)) - origin
         height = wp.dot(n, point)
         offset = wp.abs(cross(n, point))
         if height < min_height or (height == min_height and offset < nearest):
@@ -121,9 +121,9 @@ def max_separation_edge(m: Model, q: Array1d, body: int, incident: int):
     """Return the edge of `body` with the largest separation from `incident`, and that separation."""
     max_separation = scalar(-1.0e30)
     which = wp.int32(0)
-    stance = relative_pose(q, body, incident)
+    relative_pose = compute_relative_pose(q, body, incident)
     for edge in range(m.vertex_count[body]):
-        _low, height = support_vertex(m, stance, body, incident, edge)
+        _low, height = support_vertex(m, relative_pose, body, incident, edge)
         if height > max_separation:
             max_separation = height
             which = edge
@@ -133,34 +133,34 @@ def max_separation_edge(m: Model, q: Array1d, body: int, incident: int):
 @wp.func
 def separating_edge(m: Model, d: Data, q: Array1d, a: int, b: int):
     """Return the polygon with the edge of largest separation, the other polygon and the edge; ties go to a."""
-    edge_a, apart_a = max_separation_edge(m, q, a, b)
-    edge_b, apart_b = max_separation_edge(m, q, b, a)
-    owner = a
+    edge_a, separation_a = max_separation_edge(m, q, a, b)
+    edge_b, separation_b = max_separation_edge(m, q, b, a)
+    reference = a
     incident = b
     edge = edge_a
-    if apart_b > apart_a:
-        owner = b
+    if separation_b > separation_a:
+        reference = b
         incident = a
         edge = edge_b
-    return owner, incident, edge
+    return reference, incident, edge
 
 
 @wp.func
-def collide_polygons(m: Model, d: Data, q: Array1d, owner: int, incident: int, edge: int, which: int, i: int):
+def collide_polygons(m: Model, d: Data, q: Array1d, reference: int, incident: int, edge: int, which: int, i: int):
     """Write one of the two contacts of a polygon with an edge to row i; return 0 if there is none.
 
     The first contact (`which` 0) is that of the lowest vertex, the second that of the lower of its neighbors.
     """
     count = m.vertex_count[incident]
-    stance = relative_pose(q, owner, incident)
-    lowest, _height = support_vertex(m, stance, owner, incident, edge)
-    n = edge_normal(m, owner, edge)
-    center = edge_midpoint(m, owner, edge)
-    half = scalar(0.5) * wp.length(polygon_vertex(m, owner, edge + 1) - polygon_vertex(m, owner, edge))
+    relative_pose = compute_relative_pose(q, reference, incident)
+    lowest, _height = support_vertex(m, relative_pose, reference, incident, edge)
+    n = edge_normal(m, reference, edge)
+    center = edge_midpoint(m, reference, edge)
+    half_length = scalar(0.5) * wp.length(polygon_vertex(m, reference, edge + 1) - polygon_vertex(m, reference, edge))
     back = (lowest + count - 1) % count
     ahead = (lowest + 1) % count
-    before = transform_point(stance, polygon_vertex(m, incident, back))
-    after = transform_point(stance, polygon_vertex(m, incident, ahead))
+    before = transform_point(relative_pose, polygon_vertex(m, incident, back))
+    after = transform_point(relative_pose, polygon_vertex(m, incident, ahead))
     neighbor = ahead
     incident_edge = lowest
     if wp.dot(n, before) < wp.dot(n, after):
@@ -169,30 +169,30 @@ def collide_polygons(m: Model, d: Data, q: Array1d, owner: int, incident: int, e
     index = lowest
     if which == 1:
         index = neighbor
-    slack = scalar(100.0) * m.tolerance
-    along = wp.dot(perp(n), transform_point(stance, polygon_vertex(m, incident, index)) - center)
+    clip_tolerance = scalar(100.0) * m.tolerance
+    along = wp.dot(perp(n), transform_point(relative_pose, polygon_vertex(m, incident, index)) - center)
     exists = wp.int32(1)
-    if wp.abs(along) <= half + slack:
-        write_contact(d, i, EDGE, incident, owner, index, edge, polygon_vertex(m, incident, index), center, n)
+    if wp.abs(along) <= half_length + clip_tolerance:
+        write_contact(d, i, EDGE, incident, reference, index, edge, polygon_vertex(m, incident, index), center, n)
     else:
-        owner_vertex = edge
+        reference_vertex = edge
         if along > scalar(0.0):
-            owner_vertex = (edge + 1) % m.vertex_count[owner]
-        clipped = position(q, owner) + rotate(q[3 * owner + 2], polygon_vertex(m, owner, owner_vertex))
+            reference_vertex = (edge + 1) % m.vertex_count[reference]
+        clipped = position(q, reference) + rotate(q[3 * reference + 2], polygon_vertex(m, reference, reference_vertex))
         inner = to_local(q, incident, clipped)
         origin = edge_midpoint(m, incident, incident_edge)
         span = wp.length(polygon_vertex(m, incident, incident_edge + 1) - polygon_vertex(m, incident, incident_edge))
         incident_normal = edge_normal(m, incident, incident_edge)
-        if wp.abs(cross(incident_normal, inner - origin)) < scalar(0.5) * span - slack:
+        if wp.abs(cross(incident_normal, inner - origin)) < scalar(0.5) * span - clip_tolerance:
             write_contact(
                 d,
                 i,
                 EDGE,
-                owner,
+                reference,
                 incident,
-                owner_vertex,
+                reference_vertex,
                 incident_edge,
-                polygon_vertex(m, owner, owner_vertex),
+                polygon_vertex(m, reference, reference_vertex),
                 origin,
                 incident_normal,
             )
@@ -244,9 +244,9 @@ def narrow_phase(m: Model, d: Data):
                 collide_circle_polygon(m, d, d.q0, a, b, count)
                 count = accept_contact(m, d, count)
             else:
-                owner, incident, edge = separating_edge(m, d, d.q0, a, b)
+                reference, incident, edge = separating_edge(m, d, d.q0, a, b)
                 for which in range(2):
-                    if collide_polygons(m, d, d.q0, owner, incident, edge, which, count) == 1:
+                    if collide_polygons(m, d, d.q0, reference, incident, edge, which, count) == 1:
                         count = accept_contact(m, d, count)
     for joint in range(m.joints):
         if (
@@ -293,9 +293,9 @@ def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
                 collide_circle_polygon(m, d, q, a, b, count)
                 count = accept_speculative_contact(m, d, q, count, max_gap)
             else:
-                owner, incident, edge = separating_edge(m, d, q, a, b)
+                reference, incident, edge = separating_edge(m, d, q, a, b)
                 for which in range(2):
-                    if collide_polygons(m, d, q, owner, incident, edge, which, count) == 1:
+                    if collide_polygons(m, d, q, reference, incident, edge, which, count) == 1:
                         count = accept_speculative_contact(m, d, q, count, max_gap)
     for joint in range(m.joints):
         if (
@@ -317,10 +317,10 @@ def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
 @wp.func
 def max_penetration(m: Model, d: Data, contacts: int):
     """Return the deepest penetration of the contacts in the table."""
-    worst = scalar(0.0)
+    deepest = scalar(0.0)
     for i in range(contacts):
-        worst = wp.max(worst, -d.gap[i])
-    return worst
+        deepest = wp.max(deepest, -d.gap[i])
+    return deepest
 
 
 @wp.func

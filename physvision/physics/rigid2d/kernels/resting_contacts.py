@@ -34,7 +34,7 @@ def swap_contacts(d: Data, i: int, j: int):
 
 
 @wp.func
-def absorb_brief_bounces(m: Model, d: Data, resting: int, count: int):
+def classify_brief_bounces_as_resting(m: Model, d: Data, resting: int, count: int):
     """Move contacts that close again within a brief step to the resting ones; return the number of resting contacts."""
     h = m.settings.brief_bounce * m.dt
     prepare_smooth_step(m, d, resting)
@@ -103,7 +103,7 @@ def classify_contacts(m: Model, d: Data):
         before = resting
     while resting < count and resting > before:
         before = resting
-        resting = absorb_brief_bounces(m, d, resting, count)
+        resting = classify_brief_bounces_as_resting(m, d, resting, count)
     d.contacts = resting
     # Failures of trial steps are ignored.
     d.lcp.failed = failed

@@ -5,7 +5,7 @@ import warp as wp
 from physvision.physics.lcp.kernels.problem import carve_problem, clear, copy
 
 from .adjoint import smooth_step_backward
-from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model, ModelStruct, carve
+from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model, ModelStruct, bind_workspace
 from .fallback_adjoint import fallback_step_adjoint
 from .forces import max_stable_duration, set_inverse_masses
 from .impact import impact
@@ -50,7 +50,7 @@ def snap_to_rest(m: Model, d: Data, q: Array1d, v: Array1d):
     """
     at_rest = wp.int32(1)
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0:
             for k in range(3):
                 i = 3 * body + k
@@ -63,7 +63,7 @@ def snap_to_rest(m: Model, d: Data, q: Array1d, v: Array1d):
                     at_rest = wp.int32(0)
     if at_rest == 1:
         for body in range(m.bodies):
-            slot = m.slot[body]
+            slot = m.state_index[body]
             if slot >= 0:
                 for k in range(3):
                     d.q0[3 * body + k] = q[3 * slot + k]
@@ -76,7 +76,7 @@ def is_too_fast(m: Model, d: Data):
     result = wp.int32(0)
     for body in range(m.bodies):
         speed = wp.max(wp.abs(d.v0[3 * body]), wp.abs(d.v0[3 * body + 1]))
-        if speed * m.dt > scalar(1.0e5) * m.extent:
+        if speed * m.dt > scalar(1.0e5) * m.length_scale:
             result = wp.int32(1)
     return result
 
@@ -131,7 +131,7 @@ def forward(
     those than steps, they are overwritten in turn.
     """
     world = first + wp.tid()
-    d = carve(m, real[world], integer[world])
+    d = bind_workspace(m, real[world], integer[world])
     d.theta = theta[world]
     initialize(m, d)
     n = 3 * (m.bodies + 1)
@@ -143,7 +143,7 @@ def forward(
     for k in range(steps):
         if failed_step < 0 and m.stop[0] == 0:
             if k > 0:
-                if arrays_equal(controls[world, k], d.control, 3 * m.moving + m.motors) == 0:
+                if arrays_equal(controls[world, k], d.control, 3 * m.num_moving_bodies + m.motors) == 0:
                     unchanged = wp.int32(0)
                     wake_all(m, d)
             d.control = controls[world, k]
@@ -152,7 +152,9 @@ def forward(
                 d.lcp.failed = 0
                 d.stored_modes[0] = 0
                 operations[world, k] = 0
-                valid = is_finite(d.q0, n) * is_finite(d.v0, n) * is_finite(d.control, 3 * m.moving + m.motors)
+                valid = (
+                    is_finite(d.q0, n) * is_finite(d.v0, n) * is_finite(d.control, 3 * m.num_moving_bodies + m.motors)
+                )
                 if valid == 1 and is_too_fast(m, d) == 0:
                     start_sliding(m, d)
                     operations[world, k] = step(m, d, 0)
@@ -181,8 +183,8 @@ def forward(
         if d.underresolved == 1 and underresolved[world] < 0:
             underresolved[world] = k + 1
         if failed_step < 0:
-            unchanged = arrays_equal(q[world, k], q[world, k + 1], 3 * m.moving)
-            unchanged = unchanged * arrays_equal(v[world, k], v[world, k + 1], 3 * m.moving)
+            unchanged = arrays_equal(q[world, k], q[world, k + 1], 3 * m.num_moving_bodies)
+            unchanged = unchanged * arrays_equal(v[world, k], v[world, k + 1], 3 * m.num_moving_bodies)
     residual[world] = d.lcp.residual
     iterations[world] = d.lcp.iterations
     failed_steps[world] = failed_step
@@ -192,7 +194,7 @@ def forward(
 def add_seed(m: Model, d: Data, q_bar: Array1d, v_bar: Array1d):
     """Add the cotangents of a stored state to the seeds."""
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0:
             for k in range(3):
                 d.seed_q[3 * body + k] = d.seed_q[3 * body + k] + q_bar[3 * slot + k]
@@ -247,7 +249,7 @@ def backward(
 ):
     """Walk the rollout in reverse: repeat each step, then apply the adjoints of its operations one by one."""
     world = first + wp.tid()
-    d = carve(m, real[world], integer[world])
+    d = bind_workspace(m, real[world], integer[world])
     d.theta = theta[world]
     d.theta_bar = theta_bar[world]
     initialize(m, d)
@@ -283,7 +285,7 @@ def backward(
             start_sliding_adjoint(m, d, v[world, k])
     add_seed(m, d, q_bar[world, 0], v_bar[world, 0])
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0:
             for k in range(3):
                 q_start_bar[world, 3 * slot + k] = d.seed_q[3 * body + k]
@@ -291,4 +293,4 @@ def backward(
         else:
             # A static body is where its properties say, from the first step to the last.
             for k in range(3):
-                theta_bar[world, m.static_pose + 3 * m.static_slot[body] + k] = d.seed_q[3 * body + k]
+                theta_bar[world, m.static_pose + 3 * m.static_index[body] + k] = d.seed_q[3 * body + k]

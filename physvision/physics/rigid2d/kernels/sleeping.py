@@ -83,7 +83,7 @@ def wake_all(m: Model, d: Data):
     for body in range(m.bodies + 1):
         d.lcp.awake[body] = 0
         if body < m.bodies:
-            if m.slot[body] >= 0:
+            if m.state_index[body] >= 0:
                 d.lcp.awake[body] = 1
     d.sleeping_bodies = 0
 
@@ -93,7 +93,7 @@ def is_sleeping(m: Model, d: Data, body: int):
     """Return 1 if a body that could move sleeps."""
     result = wp.int32(0)
     if body < m.bodies:
-        if m.slot[body] >= 0:
+        if m.state_index[body] >= 0:
             result = 1 - d.lcp.awake[body]
     return result
 
@@ -129,7 +129,7 @@ def sleeping_contacts_overflow(m: Model, d: Data):
         # The broad phase keeps pairs whose sum is positive.
         if d.lcp.awake[body] == 1:
             d.lcp.awake[body] = -9
-        elif m.slot[body] >= 0:
+        elif m.state_index[body] >= 0:
             d.lcp.awake[body] = 1
     d.overflow = 0
     narrow_phase(m, d)
@@ -148,7 +148,7 @@ def put_to_sleep(m: Model, d: Data, q: Array1d, v: Array1d):
     """Put islands to sleep that rested in a step of one fallback operation that began at (q, v)."""
     count_before = d.sleeping_bodies
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0 and d.lcp.awake[body] == 1:
             moved = wp.int32(0)
             for k in range(3):
@@ -160,7 +160,7 @@ def put_to_sleep(m: Model, d: Data, q: Array1d, v: Array1d):
                 # The whole island stays awake.
                 d.rest_threshold[d.sleep_group[body]] = scalar(-1.0)
     for body in range(m.bodies):
-        if m.slot[body] >= 0 and d.lcp.awake[body] == 1:
+        if m.state_index[body] >= 0 and d.lcp.awake[body] == 1:
             resting = wp.int32(0)
             if d.lcp.inverse_mass[3 * body] > scalar(0.0):
                 if d.rest_threshold[d.sleep_group[body]] > scalar(0.0):

@@ -23,8 +23,8 @@ from .precision import Array1d, scalar
 def body_deceleration(m: Model, d: Data, body: int):
     """Return the deceleration of a body, zero for none; −1 for bodies that keep their velocity."""
     rate = scalar(-1.0)
-    if m.slot[body] >= 0 and m.is_kinematic[body] == 0:
-        rate = d.theta[m.sliding_deceleration + m.slot[body]]
+    if m.state_index[body] >= 0 and m.is_kinematic[body] == 0:
+        rate = d.theta[m.sliding_deceleration + m.state_index[body]]
     return rate
 
 
@@ -37,7 +37,7 @@ def scale_adjoint(
     along = vx * d.seed_v[i] + vy * d.seed_v[i + 1]
     d.seed_v[i] = across * d.seed_v[i] + (radial - across) * along * vx
     d.seed_v[i + 1] = across * d.seed_v[i + 1] + (radial - across) * along * vy
-    at = m.sliding_deceleration + m.slot[body]
+    at = m.sliding_deceleration + m.state_index[body]
     d.theta_bar[at] = d.theta_bar[at] + by_rate * along
 
 
@@ -78,7 +78,7 @@ def end_sliding_adjoint(m: Model, d: Data, v: Array1d):
     for body in range(m.bodies):
         rate = body_deceleration(m, d, body)
         if rate >= scalar(0.0):
-            slot = 3 * m.slot[body]
+            slot = 3 * m.state_index[body]
             speed = wp.sqrt(v[slot] * v[slot] + v[slot + 1] * v[slot + 1])
             if speed > scalar(0.0):
                 loss = scalar(0.5) * rate * m.dt
@@ -97,7 +97,7 @@ def start_sliding_adjoint(m: Model, d: Data, v: Array1d):
     for body in range(m.bodies):
         rate = body_deceleration(m, d, body)
         if rate >= scalar(0.0):
-            slot = 3 * m.slot[body]
+            slot = 3 * m.state_index[body]
             speed = wp.sqrt(v[slot] * v[slot] + v[slot + 1] * v[slot + 1])
             loss = rate * m.dt
             if speed > scalar(0.0):

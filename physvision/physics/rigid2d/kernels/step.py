@@ -6,7 +6,7 @@ from physvision.physics.lcp.kernels.contact_solver import charge_work, is_work_e
 from physvision.physics.lcp.kernels.problem import copy
 from physvision.physics.lcp.kernels.rows import row_velocity
 
-from .data import CUT, FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model
+from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, STEP_CUT, Data, Model
 from .events import step_to_event
 from .fallback_step import fallback_step
 from .impact import impact
@@ -26,19 +26,19 @@ def load_state(m: Model, d: Data, q: Array1d, v: Array1d):
             d.v0[i] = scalar(0.0)
             d.q0[i] = scalar(0.0)
             if body < m.bodies:
-                slot = m.slot[body]
+                slot = m.state_index[body]
                 if slot >= 0:
                     d.q0[i] = q[3 * slot + k]
                     d.v0[i] = v[3 * slot + k]
                 else:
-                    d.q0[i] = d.theta[m.static_pose + 3 * m.static_slot[body] + k]
+                    d.q0[i] = d.theta[m.static_pose + 3 * m.static_index[body] + k]
 
 
 @wp.func
 def store_state(m: Model, d: Data, q: Array1d, v: Array1d):
     """Write the state of the moving bodies at the start."""
     for body in range(m.bodies):
-        slot = m.slot[body]
+        slot = m.state_index[body]
         if slot >= 0:
             for k in range(3):
                 q[3 * slot + k] = d.q0[3 * body + k]
@@ -48,14 +48,14 @@ def store_state(m: Model, d: Data, q: Array1d, v: Array1d):
 @wp.func
 def log_operation(m: Model, d: Data, at: int, kind: int, event: int, contact: int, h: scalar, left: scalar):
     """Log operation `at`: start, duration, the time left before it, its ending event and contact."""
-    width = 6 * m.moving + 8
+    width = 6 * m.num_moving_bodies + 8
     store_state(
         m,
         d,
-        d.log_state[at * width : at * width + 3 * m.moving],
-        d.log_state[at * width + 3 * m.moving : (at + 1) * width],
+        d.log_state[at * width : at * width + 3 * m.num_moving_bodies],
+        d.log_state[at * width + 3 * m.num_moving_bodies : (at + 1) * width],
     )
-    base = at * width + 6 * m.moving
+    base = at * width + 6 * m.num_moving_bodies
     d.log_state[base] = h
     d.log_state[base + 1] = left
     for k in range(6):
@@ -74,14 +74,14 @@ def log_operation(m: Model, d: Data, at: int, kind: int, event: int, contact: in
 @wp.func
 def read_operation(m: Model, d: Data, at: int):
     """Set the start from the log; return the operation's type, ending event, contact and duration."""
-    width = 6 * m.moving + 8
+    width = 6 * m.num_moving_bodies + 8
     load_state(
         m,
         d,
-        d.log_state[at * width : at * width + 3 * m.moving],
-        d.log_state[at * width + 3 * m.moving : (at + 1) * width],
+        d.log_state[at * width : at * width + 3 * m.num_moving_bodies],
+        d.log_state[at * width + 3 * m.num_moving_bodies : (at + 1) * width],
     )
-    base = at * width + 6 * m.moving
+    base = at * width + 6 * m.num_moving_bodies
     for k in range(6):
         d.contact_points[6 * m.max_contacts + k] = d.log_state[base + 2 + k]
     d.time_left = d.log_state[base + 1]
@@ -119,7 +119,7 @@ def run_fallback(m: Model, d: Data, count: int, left: scalar, residual: scalar, 
             * wp.min(max_angular_velocity(m, d) / m.settings.max_rotation, scalar(m.settings.max_fallback_parts) / m.dt)
         )
         if parts > scalar(1.5):
-            event = CUT
+            event = STEP_CUT
             h = left / parts
     d.lcp.failed = 0
     d.overflow = 0
@@ -196,7 +196,7 @@ def exact_smooth_step(m: Model, d: Data, resting: int, left: scalar):
         elif inaccurate == 1 and d.lcp.failed == 0:
             d.underresolved = 1
     if event == NO_EVENT and h < left:
-        event = CUT
+        event = STEP_CUT
     return h, event, contact
 
 

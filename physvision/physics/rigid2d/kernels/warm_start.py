@@ -15,7 +15,7 @@ from .data import BODY_A, BODY_B, FEATURE_A, FEATURE_B, KIND, Data, Model
 from .precision import IntArray1d, scalar
 
 # Stored mode of a contact that slides backward; the other modes are those of `problem`.
-BACKWARD = wp.constant(3)
+SLIDE_BACKWARD = wp.constant(3)
 
 
 @wp.func
@@ -36,7 +36,7 @@ def store_modes(m: Model, d: Data, contacts: int):
     for i in range(count):
         mode = d.mode0[i]
         if mode == SLIDE and d.ratio0[i] < scalar(0.0):
-            mode = wp.int32(BACKWARD)
+            mode = wp.int32(SLIDE_BACKWARD)
         d.stored_modes[1 + i] = 4 * contact_key(m, d, i) + mode
 
 
@@ -60,7 +60,7 @@ def warm_start_modes(m: Model, d: Data, contacts: int):
             d.ratio0[i] = scalar(0.0)
             if mode == SLIDE:
                 d.ratio0[i] = d.lcp.friction[i]
-            elif mode == BACKWARD:
+            elif mode == SLIDE_BACKWARD:
                 d.ratio0[i] = -d.lcp.friction[i]
                 mode = wp.int32(SLIDE)
             d.mode0[i] = mode
@@ -82,5 +82,5 @@ def restore_sleep_state(m: Model, d: Data, record: IntArray1d):
     d.sleeping_bodies = 0
     for body in range(m.bodies):
         d.lcp.awake[body] = record[1 + m.max_stored_modes + body]
-        if m.slot[body] >= 0:
+        if m.state_index[body] >= 0:
             d.sleeping_bodies = d.sleeping_bodies + 1 - d.lcp.awake[body]

@@ -9,19 +9,11 @@ import warp as wp
 
 from ..precision import mat33, scalar, vec3
 from ..spatial.vectors import column, zero3
+from ..structs import HullModel
 from .contact_primitives import LINE_SMOOTH, LINES, MIN_LENGTH, SMOOTH, SMOOTH_FACE, ContactPrimitive, solve_tangential
 from .ellipsoids import ellipsoid_curvature, ellipsoid_scale
 from .settings import COLLISION
-from .support_shapes import (
-    CYLINDER,
-    ELLIPSOID,
-    MIN_TILT_SINE,
-    POLYTOPE,
-    ConvexShape,
-    HullTable,
-    size_scale,
-    support_point,
-)
+from .support_shapes import CYLINDER, ELLIPSOID, MIN_TILT_SINE, POLYTOPE, ConvexShape, size_scale, support_point
 
 ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
 MAX_HEIGHT_SHARE = wp.constant(scalar(COLLISION.max_witness_height))
@@ -71,7 +63,7 @@ def rim_direction(s: ConvexShape, point: vec3):
 
 
 @wp.func(inline=False)
-def support_feature(s: ConvexShape, hulls: HullTable, direction: vec3, witness: vec3):
+def support_feature(s: ConvexShape, hulls: HullModel, direction: vec3, witness: vec3):
     """Return the support point of a shape along a direction; on a flat side the witness, if it is as far."""
     support = support_point(s, hulls, direction)
     if s.kind == ELLIPSOID:
@@ -183,7 +175,7 @@ def two_lines(a: ConvexShape, b: ConvexShape, normal: vec3, first: Feature, seco
 def smooth_primitive(
     a: ConvexShape,
     b: ConvexShape,
-    hulls: HullTable,
+    hulls: HullModel,
     normal: vec3,
     left: Feature,
     right: Feature,

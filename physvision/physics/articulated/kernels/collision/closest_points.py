@@ -21,6 +21,7 @@ from .contact_primitives import (
     POINTS,
     RIM,
     ContactPrimitive,
+    ShapePose,
     elementwise_product,
 )
 from .cylinders import point_cylinder, segment_cylinder
@@ -61,30 +62,30 @@ def set_normal_from_points(primitive: ContactPrimitive):
 
 
 @wp.func
-def point_plane(primitive: ContactPrimitive, rotation: mat33, origin: vec3):
+def point_plane(primitive: ContactPrimitive, b: ShapePose):
     """Complete the primitive of a point and a plane."""
     primitive.form = FACE
-    primitive.normal = column(rotation, 2)
-    height = wp.dot(primitive.normal, primitive.first_point - origin)
+    primitive.normal = column(b.rotation, 2)
+    height = wp.dot(primitive.normal, primitive.first_point - b.origin)
     primitive.second_point = primitive.first_point - height * primitive.normal
     primitive.separation = height - primitive.first_radius
     return primitive
 
 
 @wp.func
-def point_segment(primitive: ContactPrimitive, rotation: mat33, origin: vec3, size: vec3):
+def point_segment(primitive: ContactPrimitive, b: ShapePose):
     """Complete the primitive of a point and a segment."""
-    axis = column(rotation, 2)
-    along = wp.dot(axis, primitive.first_point - origin)
-    half = scalar(0.5) * size[2]
+    axis = column(b.rotation, 2)
+    along = wp.dot(axis, primitive.first_point - b.origin)
+    half = scalar(0.5) * b.size[2]
     primitive.form = POINT_LINE
     if wp.abs(along) >= half:
         primitive.form = POINTS
         primitive.second_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(along) * scalar(0.5))
         along = wp.sign(along) * half
-    primitive.second_point = origin + along * axis
+    primitive.second_point = b.origin + along * axis
     primitive.second_axis = axis
-    primitive.second_radius = size[0]
+    primitive.second_radius = b.size[0]
     return set_normal_from_points(primitive)
 
 
@@ -95,28 +96,20 @@ def project_on_segment(point: vec3, origin: vec3, axis: vec3, half: scalar):
 
 
 @wp.func
-def segment_segment(
-    primitive: ContactPrimitive,
-    rotation_a: mat33,
-    origin_a: vec3,
-    size_a: vec3,
-    rotation_b: mat33,
-    origin_b: vec3,
-    size_b: vec3,
-):
+def segment_segment(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     """Complete the primitive of two segments."""
-    axis_a = column(rotation_a, 2)
-    axis_b = column(rotation_b, 2)
-    half_a = scalar(0.5) * size_a[2]
-    half_b = scalar(0.5) * size_b[2]
+    axis_a = column(a.rotation, 2)
+    axis_b = column(b.rotation, 2)
+    half_a = scalar(0.5) * a.size[2]
+    half_b = scalar(0.5) * b.size[2]
     cosine = wp.dot(axis_a, axis_b)
     squared_sine = scalar(1.0) - cosine * cosine
-    difference = origin_a - origin_b
-    s = project_on_segment(origin_b, origin_a, axis_a, half_a)
+    difference = a.origin - b.origin
+    s = project_on_segment(b.origin, a.origin, axis_a, half_a)
     if squared_sine > PARALLEL_SINE_SQUARED:
         s = wp.clamp(-wp.dot(difference, axis_a - cosine * axis_b) / squared_sine, -half_a, half_a)
-    t = project_on_segment(origin_a + s * axis_a, origin_b, axis_b, half_b)
-    s = project_on_segment(origin_b + t * axis_b, origin_a, axis_a, half_a)
+    t = project_on_segment(a.origin + s * axis_a, b.origin, axis_b, half_b)
+    s = project_on_segment(b.origin + t * axis_b, a.origin, axis_a, half_a)
     inside_a = wp.abs(s) < half_a and squared_sine > PARALLEL_SINE_SQUARED
     inside_b = wp.abs(t) < half_b
     primitive.form = POINTS
@@ -130,20 +123,20 @@ def segment_segment(
         primitive.first_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
     if not inside_b:
         primitive.second_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(t) * scalar(0.5))
-    primitive.first_point = origin_a + s * axis_a
-    primitive.second_point = origin_b + t * axis_b
+    primitive.first_point = a.origin + s * axis_a
+    primitive.second_point = b.origin + t * axis_b
     primitive.first_axis = axis_a
     primitive.second_axis = axis_b
-    primitive.first_radius = size_a[0]
-    primitive.second_radius = size_b[0]
+    primitive.first_radius = a.size[0]
+    primitive.second_radius = b.size[0]
     return set_normal_from_points(primitive)
 
 
 @wp.func
-def point_box(primitive: ContactPrimitive, rotation: mat33, origin: vec3, size: vec3):
+def point_box(primitive: ContactPrimitive, b: ShapePose):
     """Complete the primitive of a sphere's center and a box: closest to a face, edge or corner; inside, to a face."""
-    local = transpose_product(rotation, primitive.first_point - origin)
-    half = scalar(0.5) * size
+    local = transpose_product(b.rotation, primitive.first_point - b.origin)
+    half = scalar(0.5) * b.size
     nearest = local
     scale = zero3()
     axes_outside = wp.int32(0)
@@ -159,15 +152,15 @@ def point_box(primitive: ContactPrimitive, rotation: mat33, origin: vec3, size: 
         if wp.abs(local[k]) - half[k] > wp.abs(local[nearest_face]) - half[nearest_face]:
             nearest_face = k
     primitive.second_scale = scale
-    primitive.second_point = origin + rotation * nearest
+    primitive.second_point = b.origin + b.rotation * nearest
     primitive.form = POINTS
-    primitive.second_axis = column(rotation, free_axis)
+    primitive.second_axis = column(b.rotation, free_axis)
     if axes_outside == 2:
         primitive.form = POINT_LINE
     if axes_outside > 1:
         primitive = set_normal_from_points(primitive)
     else:
-        primitive = box_face(primitive, rotation, local, half, nearest_face)
+        primitive = box_face(primitive, b.rotation, local, half, nearest_face)
     return primitive
 
 
@@ -197,84 +190,67 @@ def lowest_direction(axis: vec3, normal: vec3, rotation: mat33):
 
 
 @wp.func
-def rim_plane(
-    primitive: ContactPrimitive,
-    rotation_a: mat33,
-    origin_a: vec3,
-    size_a: vec3,
-    corner: vec3,
-    rotation: mat33,
-    origin: vec3,
-):
+def rim_plane(primitive: ContactPrimitive, a: ShapePose, corner: vec3, b: ShapePose):
     """Complete the primitive of a point on the rim of a cylinder and a plane.
 
     The corner has cosine and sine of the angle from the lowest point, and the end of the cylinder.
     """
-    axis = column(rotation_a, 2)
-    normal = column(rotation, 2)
-    lowest = lowest_direction(axis, normal, rotation_a)
+    axis = column(a.rotation, 2)
+    normal = column(b.rotation, 2)
+    lowest = lowest_direction(axis, normal, a.rotation)
     radial = corner[0] * lowest + corner[1] * wp.cross(axis, lowest)
-    primitive.first_point = origin_a + corner[2] * size_a[2] * axis + size_a[0] * radial
+    primitive.first_point = a.origin + corner[2] * a.size[2] * axis + a.size[0] * radial
     primitive.first_axis = axis
     primitive.first_scale = vec3(scalar(0.0), scalar(0.0), corner[2])
     primitive.second_axis = radial
-    primitive.rim = vec3(corner[0], corner[1], size_a[0])
-    primitive = point_plane(primitive, rotation, origin)
+    primitive.rim = vec3(corner[0], corner[1], a.size[0])
+    primitive = point_plane(primitive, b)
     primitive.form = RIM
     return primitive
 
 
 @wp.func(inline=False)
-def closest_points(
-    kind: int,
-    rotation_a: mat33,
-    origin_a: vec3,
-    size_a: vec3,
-    feature_a: vec3,
-    rotation_b: mat33,
-    origin_b: vec3,
-    size_b: vec3,
-):
+def closest_points(kind: int, a: ShapePose, feature_a: vec3, b: ShapePose):
     """Return the primitive of a pair of shapes from their world frames, sizes and the feature of the first.
 
     A feature is a point as a share of the sizes of its shape.
     """
     primitive = ContactPrimitive()
-    primitive.first_point = origin_a + rotation_a * elementwise_product(feature_a, size_a)
+    primitive.first_point = a.origin + a.rotation * elementwise_product(feature_a, a.size)
     primitive.first_scale = feature_a
     if kind == POINT_PLANE or kind == POINT_POINT or kind == POINT_SEGMENT or kind == POINT_BOX:
-        primitive.first_radius = size_a[0]
+        primitive.first_radius = a.size[0]
     if kind == POINT_PLANE or kind == CORNER_PLANE:
-        return point_plane(primitive, rotation_b, origin_b)
+        return point_plane(primitive, b)
     if kind == POINT_POINT:
-        primitive.second_point = origin_b
-        primitive.second_radius = size_b[0]
+        primitive.second_point = b.origin
+        primitive.second_radius = b.size[0]
         return set_normal_from_points(primitive)
     if kind == POINT_SEGMENT:
-        return point_segment(primitive, rotation_b, origin_b, size_b)
+        return point_segment(primitive, b)
     if kind == SEGMENT_SEGMENT:
         primitive.first_scale = zero3()
-        return segment_segment(primitive, rotation_a, origin_a, size_a, rotation_b, origin_b, size_b)
+        return segment_segment(primitive, a, b)
     if kind == POINT_BOX:
-        return point_box(primitive, rotation_b, origin_b, size_b)
+        return point_box(primitive, b)
     if kind == RIM_PLANE:
-        return rim_plane(primitive, rotation_a, origin_a, size_a, feature_a, rotation_b, origin_b)
+        return rim_plane(primitive, a, feature_a, b)
     if kind == POINT_ELLIPSOID:
-        primitive.first_radius = size_a[0]
-        return point_ellipsoid(primitive, rotation_b, origin_b, size_b)
+        primitive.first_radius = a.size[0]
+        return point_ellipsoid(primitive, b)
     if kind == POINT_CYLINDER:
-        primitive.first_radius = size_a[0]
-        return point_cylinder(primitive, rotation_b, origin_b, size_b)
+        primitive.first_radius = a.size[0]
+        return point_cylinder(primitive, b)
     if kind == SEGMENT_CYLINDER:
-        return segment_cylinder(primitive, rotation_a, origin_a, size_a, rotation_b, origin_b, size_b)
+        return segment_cylinder(primitive, a, b)
     if kind == SEGMENT_ELLIPSOID:
-        return segment_ellipsoid(primitive, rotation_a, origin_a, size_a, rotation_b, origin_b, size_b)
+        return segment_ellipsoid(primitive, a, b)
     if kind == ELLIPSOID_ELLIPSOID:
-        return ellipsoid_ellipsoid(primitive, rotation_a, origin_a, size_a, rotation_b, origin_b, size_b)
+        return ellipsoid_ellipsoid(primitive, a, b)
     if kind == ELLIPSOID_PLANE:
-        return ellipsoid_plane(primitive, rotation_a, origin_a, size_a, rotation_b, origin_b)
+        return ellipsoid_plane(primitive, a, b)
     # Two points of a tendon or a rod; a tendon pulls at the distance given by its margin.
-    primitive.second_point = origin_b
+    primitive.second_point = b.origin
     primitive = set_normal_from_points(primitive)
     if kind == STRING:
         primitive.normal = -primitive.normal

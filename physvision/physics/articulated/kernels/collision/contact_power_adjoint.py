@@ -32,7 +32,7 @@ from ..precision import mat33, midway, pyramidal, scalar, vec3
 from ..spatial.vectors import select_vec3, tangential_part, transpose_product, zero3
 from ..structs import FREE, PRISMATIC, Contact, System, Tree, Workspace
 from .closest_points_adjoint import add_adjoints, closest_points_backward, core_separation_backward
-from .contact_primitives import MIN_LENGTH
+from .contact_primitives import MIN_LENGTH, WeightedForces
 from .joint_limits import limit_power_backward, limit_separation_backward
 from .narrow_phase import (
     DEPTH_SHARE,
@@ -47,44 +47,28 @@ from .narrow_phase_adjoint import add_link_placement_gradient, add_shape_gradien
 
 
 @wp.func(inline=True)
-def weighted_force(work: Workspace, world: int, d: int, after: int, virtual: int, before: int, forces: mat33):
-    """Return the sum of forces weighted by velocity d of their motions, which are three rows of `step_velocity`."""
+def weighted_force(work: Workspace, world: int, d: int, w: WeightedForces):
+    """Return the sum of forces weighted by velocity d of their motions."""
+    v = work.step_velocity
     return transpose_product(
-        forces,
-        vec3(
-            work.step_velocity[world, after, d],
-            work.step_velocity[world, virtual, d],
-            work.step_velocity[world, before, d],
-        ),
+        w.forces, vec3(v[world, w.row_after, d], v[world, w.row_virtual, d], v[world, w.row_before, d])
     )
 
 
 @wp.func(inline=True)
-def force_moments(
-    tree: Tree,
-    work: Workspace,
-    contact: Contact,
-    world: int,
-    link: int,
-    point: vec3,
-    after: int,
-    virtual: int,
-    before: int,
-    forces: mat33,
-    moments: scalar,
-):
+def force_moments(tree: Tree, work: Workspace, contact: Contact, world: int, link: int, w: WeightedForces):
     """Return Σ F × ω (first row) and Σ F × u, or Σ N × ω for moments (second row), over a link's ancestors."""
     angular_part = zero3()
     linear_part = zero3()
-    is_force = scalar(1.0) - moments
+    is_force = scalar(1.0) - w.is_orientation
     i = wp.int32(link)
     while i >= 0:
-        arm = point - contact.detection.link_origin[world, i]
+        arm = w.point - contact.detection.link_origin[world, i]
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             axis = work.axis_angular[world, d]
-            force = weighted_force(work, world, d, after, virtual, before, forces)
+            force = weighted_force(work, world, d, w)
             angular_part = angular_part + is_force * wp.cross(force, axis)
-            moving = is_force * (work.axis_linear[world, d] + wp.cross(axis, arm)) + moments * axis
+            moving = is_force * (work.axis_linear[world, d] + wp.cross(axis, arm)) + w.is_orientation * axis
             linear_part = linear_part + wp.cross(force, moving)
         i = tree.parent[i]
     z = scalar(0.0)
@@ -102,12 +86,7 @@ def ancestor_power_backward(
     world: int,
     row: int,
     link: int,
-    after: int,
-    virtual: int,
-    before: int,
-    point: vec3,
-    forces: mat33,
-    moments: scalar,
+    w: WeightedForces,
     core: vec3,
     position_bar: vec3,
     rotation_bar: vec3,
@@ -118,27 +97,32 @@ def ancestor_power_backward(
     """
     angular_part = zero3()
     linear_part = zero3()
-    is_force = scalar(1.0) - moments
+    is_force = scalar(1.0) - w.is_orientation
     i = wp.int32(link)
     while i >= 0:
         origin = contact.detection.link_origin[world, i]
         fixed_part = zero3()  # part of the joint's own motion that does not rotate with it
         for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
             axis = work.axis_angular[world, d]
-            force = weighted_force(work, world, d, after, virtual, before, forces)
+            force = weighted_force(work, world, d, w)
             angular_part = angular_part + is_force * wp.cross(force, axis)
-            linear_part = linear_part + wp.cross(is_force * wp.cross(axis, point - origin) + moments * axis, force)
+            linear_part = linear_part + wp.cross(
+                is_force * wp.cross(axis, w.point - origin) + w.is_orientation * axis, force
+            )
             fixed_part = fixed_part + is_force * wp.cross(work.axis_linear[world, d], force)
         linear_part = linear_part + scalar(wp.int32(tree.joint[i] == PRISMATIC)) * fixed_part
         total_rotation_bar = (
-            wp.cross(core - origin, position_bar) - wp.cross(point - origin, angular_part) + linear_part + rotation_bar
+            wp.cross(core - origin, position_bar)
+            - wp.cross(w.point - origin, angular_part)
+            + linear_part
+            + rotation_bar
         )
         add_joint_gradient(tree, work, world, row, i, total_rotation_bar, position_bar - angular_part)
         if s.gradients.is_requested != 0:
             origin = origin_before_joint(tree, contact, world, i)
             total_rotation_bar = (
                 wp.cross(core - origin, position_bar)
-                - wp.cross(point - origin, angular_part)
+                - wp.cross(w.point - origin, angular_part)
                 + linear_part
                 + rotation_bar
             )
@@ -168,39 +152,34 @@ def contact_power_backward(
     world: int,
     row: int,
     pair: int,
-    after: int,
-    virtual: int,
-    before: int,
-    along: mat33,
-    moments: scalar,
-    bar: scalar,
+    w: WeightedForces,
+    separation_bar: scalar,
 ):
-    """Add the derivative of Σ along · (frame u) + bar · separation to q_bar[row] and the gradients.
+    """Add the derivative of Σ forces · (frame u) + separation_bar · separation to q_bar[row] and the gradients.
 
-    Each row of `along` belongs to a motion with the contact velocity u; if `moments` is one, Δω takes the place of u,
-    at the point of the first core.
+    Each row of forces belongs to a motion with the contact velocity u; for moments, Δω takes the place of u, at the
+    point of the first core.
     """
     if pair >= s.model.pairs.count:
-        limit_power_backward(tree, work, contact, s, world, row, pair, after, virtual, before, along)
-        limit_separation_backward(tree, work, contact, s, world, row, pair, bar, 0)
+        limit_power_backward(tree, work, contact, s, world, row, pair, w)
+        limit_separation_backward(tree, work, contact, s, world, row, pair, separation_bar, 0)
         return
     primitive = pair_primitive(contact, s, world, pair)
-    depth = (scalar(1.0) - moments) * contact_depth(primitive, s.model.pairs.margin[pair])
-    point = primitive.first_point - depth * primitive.normal
-    forces = along * pair_frame(contact, s, world, pair, primitive.normal)
+    depth = (scalar(1.0) - w.is_orientation) * contact_depth(primitive, s.model.pairs.margin[pair])
+    w.point = primitive.first_point - depth * primitive.normal
+    forces = w.forces * pair_frame(contact, s, world, pair, primitive.normal)
+    w.forces = forces
     total = mat33()
     for side in range(2):
         link = s.model.shapes.link[s.model.pairs.first[pair]]
         sign = scalar(1 - 2 * side)
         if side == 1:
             link = s.model.shapes.link[s.model.pairs.second[pair]]
-        total = total + sign * force_moments(
-            tree, work, contact, world, link, point, after, virtual, before, forces, moments
-        )
+        total = total + sign * force_moments(tree, work, contact, world, link, w)
     point_bar = vec3(total[0, 0], total[0, 1], total[0, 2])
     frame_bar = vec3(total[1, 0], total[1, 1], total[1, 2])
     along_normal = wp.dot(primitive.normal, point_bar)
-    gap_bar = bar - DEPTH_SHARE * along_normal
+    gap_bar = separation_bar - DEPTH_SHARE * along_normal
     normal_bar = wp.cross(frame_bar, primitive.normal) - depth * point_bar
     if wp.static(pyramidal):
         normal_bar = normal_bar + frame_spin_backward(primitive.normal, wp.dot(frame_bar, primitive.normal))
@@ -226,7 +205,7 @@ def contact_power_backward(
         shape = s.model.pairs.first[pair]
         radius_bar = adjoint.rim_radius + wp.dot(primitive.first_rim, adjoint.first)
         if primitive.first_radius > scalar(0.0):
-            radius_bar -= bar  # the radius moves point and separation alike
+            radius_bar -= separation_bar  # the radius moves point and separation alike
             if wp.static(midway):
                 radius_bar -= (scalar(1.0) - DEPTH_SHARE) * along_normal
         if side == 1:
@@ -237,24 +216,9 @@ def contact_power_backward(
         core_point = select_vec3(side, primitive.first_point, primitive.second_point)
         position_bar = select_vec3(side, adjoint.first, adjoint.second)
         rotation_bar = select_vec3(side, adjoint.first_rotation, adjoint.second_rotation)
-        side_forces = scalar(1 - 2 * side) * forces
+        w.forces = scalar(1 - 2 * side) * forces
         ancestor_power_backward(
-            tree,
-            work,
-            contact,
-            s,
-            world,
-            row,
-            s.model.shapes.link[shape],
-            after,
-            virtual,
-            before,
-            point,
-            side_forces,
-            moments,
-            core_point,
-            position_bar,
-            rotation_bar,
+            tree, work, contact, s, world, row, s.model.shapes.link[shape], w, core_point, position_bar, rotation_bar
         )
         if s.contact_gradients.is_requested != 0:
             scale = select_vec3(side, primitive.first_scale, primitive.second_scale)

@@ -20,6 +20,27 @@ MIN_LENGTH = wp.constant(scalar(COLLISION.min_length))
 
 
 @wp.struct
+class ShapePose:
+    """Pose of a shape in the world, and its sizes."""
+
+    rotation: mat33
+    origin: vec3
+    size: vec3
+
+
+@wp.struct
+class WeightedForces:
+    """Forces at a point, or moments, one for each of three motions: rows of `step_velocity` that weight them."""
+
+    row_after: int
+    row_virtual: int
+    row_before: int
+    forces: mat33  # a row for each motion
+    is_orientation: scalar  # one for moments, otherwise zero
+    point: vec3
+
+
+@wp.struct
 class ContactPrimitive:
     """Closest points of a pair of shapes, with the case that they belong to."""
 

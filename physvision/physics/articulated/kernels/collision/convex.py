@@ -9,8 +9,9 @@ is largest along the true normal, so the right choice is the one with the larges
 
 import warp as wp
 
-from ..precision import Vec3Array1d, scalar, vec3
+from ..precision import scalar, vec3
 from ..spatial.vectors import column
+from ..structs import HullModel
 from .closest_features import (
     Feature,
     axis_point,
@@ -26,7 +27,6 @@ from .settings import COLLISION
 from .support_shapes import (
     CYLINDER,
     ConvexShape,
-    HullTable,
     corner_position,
     face_towards,
     is_flat,
@@ -86,7 +86,7 @@ def heaviest_corners(simplex: Simplex, corners: wp.vec4i):
 
 
 @wp.func
-def line_feature(s: ConvexShape, hulls: HullTable, support: SupportCorners, normal: vec3):
+def line_feature(s: ConvexShape, hulls: HullModel, support: SupportCorners, normal: vec3):
     """Return the edge between the two heaviest corners, or the axis of a cylinder that lies on its side.
 
     Else an empty point.
@@ -108,7 +108,7 @@ def line_feature(s: ConvexShape, hulls: HullTable, support: SupportCorners, norm
 
 
 @wp.func
-def corner_plane_normal(s: ConvexShape, hulls: HullTable, support: SupportCorners, normal: vec3):
+def corner_plane_normal(s: ConvexShape, hulls: HullModel, support: SupportCorners, normal: vec3):
     """Return the normal of the plane through three corners, on the side of a given normal; else that one."""
     result = normal
     if support.third >= 0:
@@ -123,9 +123,7 @@ def corner_plane_normal(s: ConvexShape, hulls: HullTable, support: SupportCorner
 
 
 @wp.func
-def select_primitive(
-    a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d, search: SeparatingDirection
-):
+def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: SeparatingDirection):
     """Return the primitive with the largest separation near the normal of the search."""
     n = search.normal
     size = wp.min(a.bounding_radius, b.bounding_radius)
@@ -139,16 +137,16 @@ def select_primitive(
     primitive = ContactPrimitive()
     primitive.normal = n
     best = scalar(-1.0e30)
-    face = face_towards(b, normals, n)
+    face = face_towards(b, hulls, n)
     if is_flat(b, face):
-        m = world_face_normal(b, normals, face)
+        m = world_face_normal(b, hulls, face)
         primitive = point_and_face(
             a, b, m, support_feature(a, hulls, -m, first), support_point(b, hulls, m).point, False
         )
         best = separation_along(a, b, hulls, m)
-    face = face_towards(a, normals, -n)
+    face = face_towards(a, hulls, -n)
     if is_flat(a, face):
-        m = -world_face_normal(a, normals, face)
+        m = -world_face_normal(a, hulls, face)
         separation = separation_along(a, b, hulls, m)
         if separation > best + MIN_IMPROVEMENT * size:
             primitive = point_and_face(
@@ -203,7 +201,7 @@ def select_primitive(
 
 
 @wp.func(inline=False)
-def convex_primitive(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d):
+def convex_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel):
     """Return the primitive of the closest points of two convex shapes."""
     difference = a.origin - b.origin
     length = wp.length(difference)
@@ -218,5 +216,5 @@ def convex_primitive(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: 
         primitive.normal = difference / length
         primitive.separation = length - size
     else:
-        primitive = select_primitive(a, b, hulls, normals, find_separating_direction(a, b, hulls, normals))
+        primitive = select_primitive(a, b, hulls, find_separating_direction(a, b, hulls))
     return primitive

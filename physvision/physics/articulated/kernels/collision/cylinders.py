@@ -7,10 +7,10 @@ its point at ρ w/|w|, w = n − a (a · n), which moves with n by H = ρ/|w| τ
 
 import warp as wp
 
-from ..precision import mat33, scalar, vec3
+from ..precision import scalar, vec3
 from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
 from ..spatial.vectors import column, zero3
-from .contact_primitives import FACE, LINE_SMOOTH, LINES, MIN_LENGTH, POINT_LINE, SMOOTH, ContactPrimitive
+from .contact_primitives import FACE, LINE_SMOOTH, LINES, MIN_LENGTH, POINT_LINE, SMOOTH, ContactPrimitive, ShapePose
 from .settings import COLLISION
 
 ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
@@ -18,19 +18,19 @@ MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
 
 @wp.func
-def point_cylinder(primitive: ContactPrimitive, rotation: mat33, origin: vec3, size: vec3):
+def point_cylinder(primitive: ContactPrimitive, b: ShapePose):
     """Complete a primitive whose `first_point` is known and whose second shape is a cylinder."""
-    axis = column(rotation, 2)
-    offset = primitive.first_point - origin
+    axis = column(b.rotation, 2)
+    offset = primitive.first_point - b.origin
     along = wp.dot(axis, offset)
     radial = offset - along * axis
     length = wp.length(radial)
-    outward = column(rotation, 0)
+    outward = column(b.rotation, 0)
     if length > MIN_LENGTH:
         outward = radial / length
     end = wp.sign(along)
-    axial_distance = wp.abs(along) - scalar(0.5) * size[2]
-    radial_distance = length - size[0]
+    axial_distance = wp.abs(along) - scalar(0.5) * b.size[2]
+    radial_distance = length - b.size[0]
     primitive.second_axis = axis
     primitive.second_scale = zero3()
     primitive.second_radius = scalar(0.0)
@@ -38,12 +38,14 @@ def point_cylinder(primitive: ContactPrimitive, rotation: mat33, origin: vec3, s
     half = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
     if axial_distance > scalar(0.0) and radial_distance > scalar(0.0):
         primitive.form = SMOOTH
-        primitive.second_point = origin + scalar(0.5) * size[2] * end * axis + size[0] * outward
+        primitive.second_point = b.origin + scalar(0.5) * b.size[2] * end * axis + b.size[0] * outward
         difference = primitive.first_point - primitive.second_point
         primitive.normal = difference / wp.length(difference)
         radial_normal = primitive.normal - wp.dot(primitive.normal, axis) * axis
         tangent = wp.cross(axis, outward)
-        primitive.second_curvature = size[0] / wp.max(wp.length(radial_normal), MIN_LENGTH) * wp.outer(tangent, tangent)
+        primitive.second_curvature = (
+            b.size[0] / wp.max(wp.length(radial_normal), MIN_LENGTH) * wp.outer(tangent, tangent)
+        )
         primitive.second_scale = half
         primitive.second_rim = outward
         primitive.separation = wp.length(difference) - primitive.first_radius
@@ -56,38 +58,28 @@ def point_cylinder(primitive: ContactPrimitive, rotation: mat33, origin: vec3, s
     else:
         primitive.form = POINT_LINE
         primitive.normal = outward
-        primitive.second_point = origin + along * axis
-        primitive.second_radius = size[0]
+        primitive.second_point = b.origin + along * axis
+        primitive.second_radius = b.size[0]
         primitive.separation = radial_distance - primitive.first_radius
     return primitive
 
 
 @wp.func
-def cylinder_distance_slope(
-    primitive: ContactPrimitive, s: scalar, center: vec3, axis: vec3, rotation: mat33, origin: vec3, size: vec3
-):
+def cylinder_distance_slope(primitive: ContactPrimitive, s: scalar, center: vec3, axis: vec3, b: ShapePose):
     """Return the derivative of the distance to the cylinder along a line, at s; outside it never falls with s."""
     primitive.first_point = center + s * axis
-    result = point_cylinder(primitive, rotation, origin, size)
+    result = point_cylinder(primitive, b)
     return wp.dot(axis, result.normal)
 
 
 @wp.func
-def segment_cylinder(
-    primitive: ContactPrimitive,
-    rotation_a: mat33,
-    origin_a: vec3,
-    size_a: vec3,
-    rotation: mat33,
-    origin: vec3,
-    size: vec3,
-):
+def segment_cylinder(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     """Complete the primitive of a capsule and a cylinder, by a root of the slope of the distance along the axis."""
-    axis = column(rotation_a, 2)
-    low = scalar(-0.5) * size_a[2]
-    high = scalar(0.5) * size_a[2]
-    value_low = cylinder_distance_slope(primitive, low, origin_a, axis, rotation, origin, size)
-    value_high = cylinder_distance_slope(primitive, high, origin_a, axis, rotation, origin, size)
+    axis = column(a.rotation, 2)
+    low = scalar(-0.5) * a.size[2]
+    high = scalar(0.5) * a.size[2]
+    value_low = cylinder_distance_slope(primitive, low, a.origin, axis, b)
+    value_high = cylinder_distance_slope(primitive, high, a.origin, axis, b)
     s = low
     is_inside = wp.int32(0)
     if value_high <= scalar(0.0):
@@ -97,13 +89,13 @@ def segment_cylinder(
         interval = make_bracket(low, high, value_low, value_high)
         value = scalar(1.0)
         for _step in range(MAX_ITERATIONS):
-            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * size_a[2]:
+            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * a.size[2]:
                 s = secant_estimate(interval)
-                value = cylinder_distance_slope(primitive, s, origin_a, axis, rotation, origin, size)
+                value = cylinder_distance_slope(primitive, s, a.origin, axis, b)
                 interval = narrow_bracket(interval, s, value, value < scalar(0.0))
-    primitive.first_point = origin_a + s * axis
-    primitive.first_radius = size_a[0]
-    primitive = point_cylinder(primitive, rotation, origin, size)
+    primitive.first_point = a.origin + s * axis
+    primitive.first_radius = a.size[0]
+    primitive = point_cylinder(primitive, b)
     primitive.first_axis = axis
     primitive.first_scale = zero3()
     if is_inside != 0:

@@ -16,6 +16,7 @@ from .contact_primitives import (
     SMOOTH,
     SMOOTH_FACE,
     ContactPrimitive,
+    ShapePose,
     elementwise_product,
     solve_tangential,
 )
@@ -94,12 +95,14 @@ def closest_normal(y: vec3, radii: vec3):
 
 
 @wp.func
-def point_ellipsoid(primitive: ContactPrimitive, rotation: mat33, origin: vec3, radii: vec3):
+def point_ellipsoid(primitive: ContactPrimitive, b: ShapePose):
     """Complete a primitive whose `first_point` is known and whose second shape is an ellipsoid."""
-    primitive.normal = rotation * closest_normal(transpose_product(rotation, primitive.first_point - origin), radii)
-    primitive.second_point = origin + ellipsoid_support(rotation, radii, primitive.normal)
-    primitive.second_curvature = ellipsoid_curvature(rotation, radii, primitive.normal)
-    primitive.second_scale = ellipsoid_scale(rotation, radii, primitive.second_point - origin)
+    primitive.normal = b.rotation * closest_normal(
+        transpose_product(b.rotation, primitive.first_point - b.origin), b.size
+    )
+    primitive.second_point = b.origin + ellipsoid_support(b.rotation, b.size, primitive.normal)
+    primitive.second_curvature = ellipsoid_curvature(b.rotation, b.size, primitive.normal)
+    primitive.second_scale = ellipsoid_scale(b.rotation, b.size, primitive.second_point - b.origin)
     primitive.separation = (
         wp.dot(primitive.normal, primitive.first_point - primitive.second_point) - primitive.first_radius
     )
@@ -108,27 +111,21 @@ def point_ellipsoid(primitive: ContactPrimitive, rotation: mat33, origin: vec3, 
 
 
 @wp.func
-def ellipsoid_distance_slope(s: scalar, center: vec3, axis: vec3, rotation: mat33, origin: vec3, radii: vec3):
+def ellipsoid_distance_slope(s: scalar, center: vec3, axis: vec3, b: ShapePose):
     """Return the derivative of the distance to the ellipsoid along a line, at s; it never falls with s."""
-    return wp.dot(axis, rotation * closest_normal(transpose_product(rotation, center + s * axis - origin), radii))
+    return wp.dot(
+        axis, b.rotation * closest_normal(transpose_product(b.rotation, center + s * axis - b.origin), b.size)
+    )
 
 
 @wp.func
-def segment_ellipsoid(
-    primitive: ContactPrimitive,
-    rotation_a: mat33,
-    origin_a: vec3,
-    size_a: vec3,
-    rotation: mat33,
-    origin: vec3,
-    radii: vec3,
-):
+def segment_ellipsoid(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     """Complete the primitive of a capsule and an ellipsoid, by a root of the slope of the distance along the axis."""
-    axis = column(rotation_a, 2)
-    low = scalar(-0.5) * size_a[2]
-    high = scalar(0.5) * size_a[2]
-    value_low = ellipsoid_distance_slope(low, origin_a, axis, rotation, origin, radii)
-    value_high = ellipsoid_distance_slope(high, origin_a, axis, rotation, origin, radii)
+    axis = column(a.rotation, 2)
+    low = scalar(-0.5) * a.size[2]
+    high = scalar(0.5) * a.size[2]
+    value_low = ellipsoid_distance_slope(low, a.origin, axis, b)
+    value_high = ellipsoid_distance_slope(high, a.origin, axis, b)
     s = low
     is_inside = wp.int32(0)
     if value_high <= scalar(0.0):
@@ -138,13 +135,13 @@ def segment_ellipsoid(
         interval = make_bracket(low, high, value_low, value_high)
         value = scalar(1.0)
         for _step in range(MAX_ITERATIONS):
-            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * size_a[2]:
+            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * a.size[2]:
                 s = secant_estimate(interval)
-                value = ellipsoid_distance_slope(s, origin_a, axis, rotation, origin, radii)
+                value = ellipsoid_distance_slope(s, a.origin, axis, b)
                 interval = narrow_bracket(interval, s, value, value < scalar(0.0))
-    primitive.first_point = origin_a + s * axis
-    primitive.first_radius = size_a[0]
-    primitive = point_ellipsoid(primitive, rotation, origin, radii)
+    primitive.first_point = a.origin + s * axis
+    primitive.first_radius = a.size[0]
+    primitive = point_ellipsoid(primitive, b)
     primitive.first_axis = axis
     z = scalar(0.0)
     primitive.first_scale = vec3(z, z, z)
@@ -156,57 +153,47 @@ def segment_ellipsoid(
 
 
 @wp.func
-def ellipsoid_ellipsoid(
-    primitive: ContactPrimitive,
-    rotation_a: mat33,
-    origin_a: vec3,
-    radii_a: vec3,
-    rotation: mat33,
-    origin: vec3,
-    radii: vec3,
-):
+def ellipsoid_ellipsoid(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     """Complete the primitive of two ellipsoids, by Newton's method for the normal of largest separation.
 
     f(n) = n · (Δ − x_a − x_b) with the support points x towards each other; its gradient is Δ − x_a − x_b across n, and
     its curvature there −(H_a + H_b) − f.
     """
-    center_offset = origin_a - origin
+    center_offset = a.origin - b.origin
     n = center_offset / wp.max(wp.length(center_offset), MIN_LENGTH)
     change = scalar(1.0)
     for _step in range(MAX_ITERATIONS):
         if change > ROUNDING:
             difference = (
-                center_offset - ellipsoid_support(rotation_a, radii_a, n) - ellipsoid_support(rotation, radii, n)
+                center_offset - ellipsoid_support(a.rotation, a.size, n) - ellipsoid_support(b.rotation, b.size, n)
             )
             distance = wp.dot(n, difference)
             slope = difference - distance * n
-            curvature = ellipsoid_curvature(rotation_a, radii_a, n) + ellipsoid_curvature(rotation, radii, n)
+            curvature = ellipsoid_curvature(a.rotation, a.size, n) + ellipsoid_curvature(b.rotation, b.size, n)
             step = solve_tangential(curvature, distance, n, slope)
             change = wp.length(step)
             step = step * wp.min(scalar(1.0), scalar(0.5) / wp.max(change, MIN_LENGTH))
             n = wp.normalize(n + step)
     primitive.normal = n
-    primitive.first_point = origin_a - ellipsoid_support(rotation_a, radii_a, n)
-    primitive.second_point = origin + ellipsoid_support(rotation, radii, n)
-    primitive.first_curvature = ellipsoid_curvature(rotation_a, radii_a, n)
-    primitive.second_curvature = ellipsoid_curvature(rotation, radii, n)
-    primitive.first_scale = ellipsoid_scale(rotation_a, radii_a, primitive.first_point - origin_a)
-    primitive.second_scale = ellipsoid_scale(rotation, radii, primitive.second_point - origin)
+    primitive.first_point = a.origin - ellipsoid_support(a.rotation, a.size, n)
+    primitive.second_point = b.origin + ellipsoid_support(b.rotation, b.size, n)
+    primitive.first_curvature = ellipsoid_curvature(a.rotation, a.size, n)
+    primitive.second_curvature = ellipsoid_curvature(b.rotation, b.size, n)
+    primitive.first_scale = ellipsoid_scale(a.rotation, a.size, primitive.first_point - a.origin)
+    primitive.second_scale = ellipsoid_scale(b.rotation, b.size, primitive.second_point - b.origin)
     primitive.separation = wp.dot(n, primitive.first_point - primitive.second_point)
     primitive.form = SMOOTH
     return primitive
 
 
 @wp.func
-def ellipsoid_plane(
-    primitive: ContactPrimitive, rotation_a: mat33, origin_a: vec3, radii: vec3, rotation: mat33, origin: vec3
-):
+def ellipsoid_plane(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     """Complete the primitive of an ellipsoid and a plane."""
-    primitive.normal = column(rotation, 2)
-    primitive.first_point = origin_a - ellipsoid_support(rotation_a, radii, primitive.normal)
-    primitive.first_curvature = ellipsoid_curvature(rotation_a, radii, primitive.normal)
-    primitive.first_scale = ellipsoid_scale(rotation_a, radii, primitive.first_point - origin_a)
-    primitive.separation = wp.dot(primitive.normal, primitive.first_point - origin)
+    primitive.normal = column(b.rotation, 2)
+    primitive.first_point = a.origin - ellipsoid_support(a.rotation, a.size, primitive.normal)
+    primitive.first_curvature = ellipsoid_curvature(a.rotation, a.size, primitive.normal)
+    primitive.first_scale = ellipsoid_scale(a.rotation, a.size, primitive.first_point - a.origin)
+    primitive.separation = wp.dot(primitive.normal, primitive.first_point - b.origin)
     primitive.second_point = primitive.first_point - primitive.separation * primitive.normal
     primitive.form = SMOOTH_FACE
     return primitive

@@ -12,14 +12,15 @@ penetrate by d, no other direction leads out by a distance shorter by more than 
 
 import warp as wp
 
-from ..precision import Vec3Array1d, mat43, scalar, vec3, vec4
+from ..precision import mat43, scalar, vec3, vec4
 from ..spatial.vectors import column
+from ..structs import HullModel
 from .contact_primitives import MIN_LENGTH
 from .settings import COLLISION
-from .support_shapes import POLYTOPE, ConvexShape, HullTable, separation_along, support_point, world_face_normal
+from .support_shapes import POLYTOPE, ConvexShape, separation_along, support_point, world_face_normal
 
 LENGTH_TOLERANCE = wp.constant(scalar(COLLISION.length_tolerance))
-HOLD_DISTANCE_SHARE = wp.constant(scalar(COLLISION.hold_distance))
+PROBE_DISTANCE_FRACTION = wp.constant(scalar(COLLISION.hold_distance))
 DIRECTION_TOLERANCE = wp.constant(scalar(COLLISION.direction_tolerance))
 MAX_SEARCHES = wp.constant(COLLISION.max_searches)
 MAX_ITERATIONS = wp.constant(COLLISION.max_search_iterations)
@@ -141,7 +142,7 @@ def contains_difference(s: Simplex, first: int, second: int):
 
 
 @wp.func(inline=False)
-def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullTable, shift: vec3, start: vec3, size: scalar):
+def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullModel, shift: vec3, start: vec3, size: scalar):
     """Return the simplex of the shortest difference of two separate cores, the first of which is shifted."""
     s = Simplex()
     direction = start
@@ -176,17 +177,15 @@ def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullTable, shift:
 
 
 @wp.func
-def best_face_normal(
-    s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d, best: vec3
-):
+def best_face_normal(s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: HullModel, best: vec3):
     """Return the normal of largest separation among `best` and the face normals of shape s, which is a or b."""
-    sense = scalar(-1.0)
+    orientation = scalar(-1.0)
     if s.first_face == b.first_face:
-        sense = scalar(1.0)
+        orientation = scalar(1.0)
     max_separation = separation_along(a, b, hulls, best)
     if s.kind == POLYTOPE:
         for face in range(s.first_face, s.first_face + s.num_faces):
-            normal = sense * world_face_normal(s, normals, face)
+            normal = orientation * world_face_normal(s, hulls, face)
             separation = separation_along(a, b, hulls, normal)
             if separation > max_separation:
                 max_separation = separation
@@ -195,7 +194,7 @@ def best_face_normal(
 
 
 @wp.func
-def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d):
+def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel):
     """Return the initial normal of largest separation: of the line of centers, axes and face normals of the shapes."""
     z = scalar(0.0)
     best = a.origin - b.origin
@@ -219,29 +218,29 @@ def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Ve
                 best = axis
             k += 1
         if max_separation < z:
-            best = best_face_normal(a, a, b, hulls, normals, best)
-            best = best_face_normal(b, a, b, hulls, normals, best)
+            best = best_face_normal(a, a, b, hulls, best)
+            best = best_face_normal(b, a, b, hulls, best)
     return best
 
 
 @wp.func
-def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullTable, normals: Vec3Array1d):
+def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullModel):
     """Find the normal of largest separation, or of least penetration."""
     result = SeparatingDirection()
-    result.normal = initial_normal(a, b, hulls, normals)
+    result.normal = initial_normal(a, b, hulls)
     result.separation = separation_along(a, b, hulls, result.normal)
     size = a.bounding_radius + b.bounding_radius
-    hold_distance = HOLD_DISTANCE_SHARE * wp.min(a.bounding_radius, b.bounding_radius)
+    hold_distance = PROBE_DISTANCE_FRACTION * wp.min(a.bounding_radius, b.bounding_radius)
     iterations = wp.int32(MAX_SEARCHES)
     while iterations > 0:
         iterations -= 1
-        push = wp.max(scalar(0.0), hold_distance - result.separation - a.radius - b.radius)
-        result.simplex = shortest_difference(a, b, hulls, push * result.normal, result.normal, size)
+        shift_distance = wp.max(scalar(0.0), hold_distance - result.separation - a.radius - b.radius)
+        result.simplex = shortest_difference(a, b, hulls, shift_distance * result.normal, result.normal, size)
         normal = wp.normalize(result.simplex.shortest)
-        if push == scalar(0.0) or wp.length(normal - result.normal) < DIRECTION_TOLERANCE:
+        if shift_distance == scalar(0.0) or wp.length(normal - result.normal) < DIRECTION_TOLERANCE:
             iterations = 0
         separation = separation_along(a, b, hulls, normal)
-        if push > scalar(0.0) and separation < result.separation:
+        if shift_distance > scalar(0.0) and separation < result.separation:
             iterations = 0  # no progress because of rounding
         else:
             result.normal = normal

@@ -10,9 +10,9 @@ The position of a ball joint is the angle θ = 2 atan2(|x|, w) of its quaternion
 import warp as wp
 
 from ..dynamics.joints import read3, read4
-from ..precision import Array3d, mat33, scalar, vec3
+from ..precision import Array3d, scalar, vec3
 from ..structs import BALL, Contact, Model, System, Tree, Workspace
-from .contact_primitives import MIN_LENGTH
+from .contact_primitives import MIN_LENGTH, WeightedForces
 
 
 @wp.func
@@ -117,28 +117,18 @@ def limit_separation_backward(
 
 @wp.func
 def limit_power_backward(
-    tree: Tree,
-    work: Workspace,
-    contact: Contact,
-    s: System,
-    world: int,
-    row: int,
-    pair: int,
-    after: int,
-    virtual: int,
-    before: int,
-    along: mat33,
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int, w: WeightedForces
 ):
-    """Add the derivative of Σ along · (velocity of the limit) to q_bar[row]: only the axis of a ball joint moves."""
+    """Add the derivative of Σ forces · (velocity of the limit) to q_bar[row]: only the axis of a ball joint moves."""
     i = limit_joint_link(s.model, pair)
     if tree.joint[i] == BALL:
         limit = (pair - s.model.pairs.count) / 2
         axis = contact.detection.limit_axis[world, limit]
         half = scalar(0.5) * contact.detection.limit_position[world, limit]
         start = tree.first_velocity[i]
-        x = along[0, 0] * read3(work.step_velocity, world, after, start)
-        x = x + along[1, 0] * read3(work.step_velocity, world, virtual, start)
-        x = x + along[2, 0] * read3(work.step_velocity, world, before, start)
+        x = w.forces[0, 0] * read3(work.step_velocity, world, w.row_after, start)
+        x = x + w.forces[1, 0] * read3(work.step_velocity, world, w.row_virtual, start)
+        x = x + w.forces[2, 0] * read3(work.step_velocity, world, w.row_before, start)
         cotangent = wp.cos(half) / wp.max(wp.sin(half), MIN_LENGTH)
         bar = cotangent * (x - wp.dot(x, axis) * axis) + wp.cross(x, axis)
         bar = scalar(0.5) * limit_sign(s.model, pair) * bar

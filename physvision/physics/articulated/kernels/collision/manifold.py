@@ -10,11 +10,12 @@ separation of the others is `ABSENT_SEPARATION`.
 
 import warp as wp
 
-from ..precision import IntArray1d, Vec3Array1d, mat43, scalar, vec3, vec4
+from ..precision import mat43, scalar, vec3, vec4
+from ..structs import HullModel
 from .closest_features import axis_point, material_point, point_and_face, rim_direction, two_lines
 from .contact_primitives import MIN_LENGTH, ContactPrimitive
 from .settings import COLLISION
-from .support_shapes import CYLINDER, ConvexShape, HullTable, corner_position, face_towards, is_flat, world_face_normal
+from .support_shapes import CYLINDER, ConvexShape, corner_position, face_towards, is_flat, world_face_normal
 
 HEIGHT_WEIGHT = wp.constant(scalar(COLLISION.height_weight))
 MIN_FACING_COSINE = wp.constant(scalar(COLLISION.min_facing_cosine))
@@ -38,44 +39,42 @@ class FlatSide:
 
 
 @wp.func
-def flat_side(
-    s: ConvexShape, hulls: HullTable, normals: Vec3Array1d, loop_start: IntArray1d, loop: IntArray1d, direction: vec3
-):
+def flat_side(s: ConvexShape, hulls: HullModel, direction: vec3):
     """Return the flat side of a shape that points along a direction."""
     result = FlatSide()
-    face = face_towards(s, normals, direction)
+    face = face_towards(s, hulls, direction)
     if face >= 0:
-        result.first = loop_start[face]
-        result.count = loop_start[face + 1] - result.first
-        result.point = corner_position(s, hulls, loop[result.first])
+        result.first = hulls.loop_start[face]
+        result.count = hulls.loop_start[face + 1] - result.first
+        result.point = corner_position(s, hulls, hulls.loop[result.first])
         result.radius = s.radius
         if is_flat(s, face):
             result.is_face = 1
-            result.normal = world_face_normal(s, normals, face)
+            result.normal = world_face_normal(s, hulls, face)
         elif s.kind == CYLINDER:
             result.radius = s.size[0]
     return result
 
 
 @wp.func
-def loop_corner(s: ConvexShape, flat: FlatSide, hulls: HullTable, loop: IntArray1d, k: int):
+def loop_corner(s: ConvexShape, flat: FlatSide, hulls: HullModel, k: int):
     """Return corner k of a flat side, counted around it."""
-    return corner_position(s, hulls, loop[flat.first + k % flat.count])
+    return corner_position(s, hulls, hulls.loop[flat.first + k % flat.count])
 
 
 @wp.func
-def is_within(s: ConvexShape, flat: FlatSide, hulls: HullTable, loop: IntArray1d, point: vec3, normal: vec3):
+def is_within(s: ConvexShape, flat: FlatSide, hulls: HullModel, point: vec3, normal: vec3):
     """Return True if a point is inside a face, seen along a normal.
 
     Its corners are counterclockwise about its own normal.
     """
-    sense = wp.sign(wp.dot(normal, flat.normal))
+    orientation = wp.sign(wp.dot(normal, flat.normal))
     within = bool(True)
     k = wp.int32(0)
     while k < flat.count:
-        start = loop_corner(s, flat, hulls, loop, k)
-        along = loop_corner(s, flat, hulls, loop, k + 1) - start
-        inwards = sense * wp.cross(normal, along)
+        start = loop_corner(s, flat, hulls, k)
+        along = loop_corner(s, flat, hulls, k + 1) - start
+        inwards = orientation * wp.cross(normal, along)
         if wp.dot(inwards, point - start) < -BORDER_TOLERANCE * wp.length_sq(along):
             within = bool(False)
         k += 1
@@ -115,19 +114,11 @@ class FacePair:
 
 
 @wp.func
-def facing_sides(
-    a: ConvexShape,
-    b: ConvexShape,
-    hulls: HullTable,
-    normals: Vec3Array1d,
-    loop_start: IntArray1d,
-    loop: IntArray1d,
-    n: vec3,
-):
+def facing_sides(a: ConvexShape, b: ConvexShape, hulls: HullModel, n: vec3):
     """Return the flat sides along the normal of the closest points; valid if there are two and one is a face."""
     sides = FacePair()
-    first = flat_side(a, hulls, normals, loop_start, loop, -n)
-    second = flat_side(b, hulls, normals, loop_start, loop, n)
+    first = flat_side(a, hulls, -n)
+    second = flat_side(b, hulls, n)
     facing = scalar(-1.0)
     if second.is_face != 0:
         facing = wp.dot(second.normal, n)
@@ -153,16 +144,7 @@ def crossings_per_border(sides: FacePair):
 
 
 @wp.func
-def crossing(
-    a: ConvexShape,
-    b: ConvexShape,
-    s: ConvexShape,
-    o: ConvexShape,
-    sides: FacePair,
-    hulls: HullTable,
-    loop: IntArray1d,
-    k: int,
-):
+def crossing(a: ConvexShape, b: ConvexShape, s: ConvexShape, o: ConvexShape, sides: FacePair, hulls: HullModel, k: int):
     """Return the primitive where a border of the face of `s` crosses one of the flat side of `o`.
 
     Absent if they do not cross.
@@ -172,10 +154,10 @@ def crossing(
     n = sides.face.normal
     i = k / crossings_per_border(sides)
     j = k % crossings_per_border(sides)
-    p = loop_corner(s, sides.face, hulls, loop, i)
-    q = loop_corner(o, sides.side, hulls, loop, j)
-    d = loop_corner(s, sides.face, hulls, loop, i + 1) - p
-    e = loop_corner(o, sides.side, hulls, loop, j + 1) - q
+    p = loop_corner(s, sides.face, hulls, i)
+    q = loop_corner(o, sides.side, hulls, j)
+    d = loop_corner(s, sides.face, hulls, i + 1) - p
+    e = loop_corner(o, sides.side, hulls, j + 1) - q
     cross_product = wp.dot(n, wp.cross(d, e))
     if wp.abs(cross_product) > MIN_CROSSING_SINE * wp.length(d) * wp.length(e):
         x = wp.dot(n, wp.cross(q - p, e)) / cross_product
@@ -201,7 +183,7 @@ def crossing(
 
 
 @wp.func
-def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullTable, loop: IntArray1d, k: int):
+def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullModel, k: int):
     """Return the primitive of corner number k of the common region of a face and a flat side, or an absent one."""
     # Shape s has the face, shape o the flat side.
     s = b
@@ -216,20 +198,20 @@ def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullTa
     primitive = ContactPrimitive()
     primitive.form = ABSENT
     if k < sides.side.count:
-        p = loop_corner(o, sides.side, hulls, loop, k)
-        if is_within(s, sides.face, hulls, loop, p, sides.face.normal):
+        p = loop_corner(o, sides.side, hulls, k)
+        if is_within(s, sides.face, hulls, p, sides.face.normal):
             primitive = point_and_face(
                 a, b, toward_first, corner_feature(o, sides.side, p), sides.face.point, sides.on_first != 0
             )
     elif k < sides.side.count + sides.face.count:
         if sides.side.is_face != 0 and -wp.dot(sides.side.normal, sides.face.normal) > MIN_FACING_COSINE:
-            p = loop_corner(s, sides.face, hulls, loop, k - sides.side.count)
-            if is_within(o, sides.side, hulls, loop, p, sides.face.normal):
+            p = loop_corner(s, sides.face, hulls, k - sides.side.count)
+            if is_within(o, sides.side, hulls, p, sides.face.normal):
                 primitive = point_and_face(
                     a, b, out, corner_feature(s, sides.face, p), sides.side.point, sides.on_first == 0
                 )
     else:
-        primitive = crossing(a, b, s, o, sides, hulls, loop, k - sides.side.count - sides.face.count)
+        primitive = crossing(a, b, s, o, sides, hulls, k - sides.side.count - sides.face.count)
     return primitive
 
 
@@ -241,22 +223,14 @@ def point_on_second(primitive: ContactPrimitive):
 
 @wp.func(inline=False)
 def manifold_corners(
-    a: ConvexShape,
-    b: ConvexShape,
-    hulls: HullTable,
-    normals: Vec3Array1d,
-    loop_start: IntArray1d,
-    loop: IntArray1d,
-    normal: vec3,
-    separation: scalar,
-    closest_point: vec3,
+    a: ConvexShape, b: ConvexShape, hulls: HullModel, normal: vec3, separation: scalar, closest_point: vec3
 ):
     """Return the corners that the four slots take, besides closest points with this normal, separation and point.
 
     A corner that is lower than the penetration is not above the face, but beneath something that overhangs it.
     """
     corners = wp.vec4i(ABSENT, ABSENT, ABSENT, ABSENT)
-    sides = facing_sides(a, b, hulls, normals, loop_start, loop, normal)
+    sides = facing_sides(a, b, hulls, normal)
     if sides.is_valid != 0:
         size = a.bounding_radius + b.bounding_radius
         lowest = wp.min(separation, scalar(0.0)) - BORDER_TOLERANCE * size
@@ -264,7 +238,7 @@ def manifold_corners(
         if sides.on_first != 0:
             s = a
         # Perpendicular directions that are parallel to no common border direction.
-        ahead = wp.normalize(loop_corner(s, sides.face, hulls, loop, 1) - sides.face.point)
+        ahead = wp.normalize(loop_corner(s, sides.face, hulls, 1) - sides.face.point)
         aside = wp.cross(sides.face.normal, ahead)
         turned = scalar(0.7648421872844885) * ahead + scalar(0.644217687237691) * aside
         across = wp.cross(sides.face.normal, turned)
@@ -272,7 +246,7 @@ def manifold_corners(
         points = mat43()
         k = wp.int32(0)
         while k < sides.side.count + sides.face.count + sides.face.count * crossings_per_border(sides):
-            primitive = region_corner(a, b, sides, hulls, loop, k)
+            primitive = region_corner(a, b, sides, hulls, k)
             if primitive.form != ABSENT and primitive.separation >= lowest:
                 point = point_on_second(primitive)
                 along = vec4(wp.dot(turned, point), wp.dot(across, point), scalar(0.0), scalar(0.0))
@@ -296,23 +270,12 @@ def manifold_corners(
 
 
 @wp.func(inline=False)
-def manifold_point(
-    a: ConvexShape,
-    b: ConvexShape,
-    hulls: HullTable,
-    normals: Vec3Array1d,
-    loop_start: IntArray1d,
-    loop: IntArray1d,
-    normal: vec3,
-    number: int,
-):
+def manifold_point(a: ConvexShape, b: ConvexShape, hulls: HullModel, normal: vec3, number: int):
     """Return the primitive of the corner with this number, or an absent one."""
     primitive = ContactPrimitive()
     primitive.form = ABSENT
     if number != ABSENT:
-        primitive = region_corner(
-            a, b, facing_sides(a, b, hulls, normals, loop_start, loop, normal), hulls, loop, number
-        )
+        primitive = region_corner(a, b, facing_sides(a, b, hulls, normal), hulls, number)
     if primitive.form == ABSENT:
         primitive.normal = normal
         primitive.separation = ABSENT_SEPARATION

@@ -30,7 +30,7 @@ from ..structs import (
     Workspace,
 )
 from .closest_points import CONVEX, closest_points
-from .contact_primitives import MIN_LENGTH, ContactPrimitive
+from .contact_primitives import MIN_LENGTH, ContactPrimitive, ShapePose
 from .convex import convex_primitive
 from .joint_limits import limit_separation, update_limit_positions
 from .manifold import ABSENT, ABSENT_SEPARATION, manifold_corners, manifold_point, point_on_second
@@ -61,9 +61,9 @@ def update_poses(tree: Tree, contact: Contact, s: System, world: int, q: Array3d
         own = wp.transpose(rotation)
         parent = tree.parent[i]
         if parent >= 0:
-            carrier = contact.detection.link_rotation[world, parent]
-            offset = contact.detection.link_origin[world, parent] + carrier * offset
-            own = carrier * own
+            parent_rotation = contact.detection.link_rotation[world, parent]
+            offset = contact.detection.link_origin[world, parent] + parent_rotation * offset
+            own = parent_rotation * own
         contact.detection.link_rotation[world, i] = own
         contact.detection.link_origin[world, i] = offset
     update_shape_poses(contact, s, world, contact.detection.link_rotation)
@@ -100,9 +100,9 @@ def update_shape_poses(contact: Contact, s: System, world: int, rotation: Mat33A
         offset = s.model.shapes.offset[world, shape]
         link = s.model.shapes.link[shape]
         if link >= 0:
-            carrier = rotation[world, link]
-            orientation = carrier * orientation
-            offset = contact.detection.link_origin[world, link] + carrier * offset
+            parent_rotation = rotation[world, link]
+            orientation = parent_rotation * orientation
+            offset = contact.detection.link_origin[world, link] + parent_rotation * offset
         contact.detection.shape_rotation[world, shape] = orientation
         contact.detection.shape_origin[world, shape] = offset
 
@@ -120,7 +120,7 @@ def convex_pair_primitive(contact: Contact, s: System, world: int, pair: int):
     hulls = hull_table(s.model)
     primitive = ContactPrimitive()
     if pair == start or contact.detection.cached_placement[world, start] != contact.detection.placement[world]:
-        primitive = convex_primitive(a, b, hulls, s.model.hulls.face_normal)
+        primitive = convex_primitive(a, b, hulls)
         contact.detection.cached_placement[world, start] = contact.detection.placement[world]
         contact.detection.cached_normal[world, start] = primitive.normal
         contact.detection.cached_separation[world, start] = primitive.separation
@@ -128,32 +128,27 @@ def convex_pair_primitive(contact: Contact, s: System, world: int, pair: int):
             corners = wp.vec4i(ABSENT, ABSENT, ABSENT, ABSENT)
             if primitive.separation < MAX_MANIFOLD_SEPARATION * (a.bounding_radius + b.bounding_radius):
                 corners = manifold_corners(
-                    a,
-                    b,
-                    hulls,
-                    s.model.hulls.face_normal,
-                    s.model.hulls.loop_start,
-                    s.model.hulls.loop,
-                    primitive.normal,
-                    primitive.separation,
-                    point_on_second(primitive),
+                    a, b, hulls, primitive.normal, primitive.separation, point_on_second(primitive)
                 )
             for k in range(4):
                 contact.detection.manifold_corner[world, start + 1 + k] = corners[k]
     if pair != start:
         primitive = manifold_point(
-            a,
-            b,
-            hulls,
-            s.model.hulls.face_normal,
-            s.model.hulls.loop_start,
-            s.model.hulls.loop,
-            contact.detection.cached_normal[world, start],
-            contact.detection.manifold_corner[world, pair],
+            a, b, hulls, contact.detection.cached_normal[world, start], contact.detection.manifold_corner[world, pair]
         )
         if primitive.separation == ABSENT_SEPARATION:
             primitive.separation = wp.max(ABSENT_SEPARATION, contact.detection.cached_separation[world, start])
     return primitive
+
+
+@wp.func(inline=True)
+def shape_pose(contact: Contact, s: System, world: int, i: int):
+    """Return the current pose and the sizes of shape i."""
+    return ShapePose(
+        contact.detection.shape_rotation[world, i],
+        contact.detection.shape_origin[world, i],
+        s.model.shapes.size[world, i],
+    )
 
 
 @wp.func(inline=True)
@@ -168,13 +163,9 @@ def pair_primitive(contact: Contact, s: System, world: int, pair: int):
             return primitive
     primitive = closest_points(
         s.model.pairs.kind[pair],
-        contact.detection.shape_rotation[world, a],
-        contact.detection.shape_origin[world, a],
-        s.model.shapes.size[world, a],
+        shape_pose(contact, s, world, a),
         s.model.pairs.feature[pair],
-        contact.detection.shape_rotation[world, b],
-        contact.detection.shape_origin[world, b],
-        s.model.shapes.size[world, b],
+        shape_pose(contact, s, world, b),
     )
     primitive.separation = primitive.separation - s.model.pairs.margin[pair]
     return primitive
@@ -237,7 +228,7 @@ def first_shape_axis(contact: Contact, s: System, world: int, pair: int):
 def follows_axis(contact: Contact, s: System, world: int, pair: int, normal: vec3):
     """Return 1 if the tangents follow the first shape's axis, else 0: an axis along the normal gives no direction."""
     follows = wp.int32(0)
-    if s.model.pairs.is_lengthwise[pair] != 0:
+    if s.model.pairs.is_capsule_end[pair] != 0:
         if wp.length_sq(tangential_part(first_shape_axis(contact, s, world, pair), normal)) > MIN_AXIS_SINE_SQUARED:
             follows = wp.int32(1)
     return follows

@@ -34,9 +34,9 @@ def add_link_placement_gradient(
     zero_rotation = wp.transpose(tree.rotation[world, i])
     local_bar = position_bar
     if parent >= 0:
-        carrier = contact.detection.link_rotation[world, parent]
-        zero_rotation = carrier * zero_rotation
-        local_bar = transpose_product(carrier, position_bar)
+        parent_rotation = contact.detection.link_rotation[world, parent]
+        zero_rotation = parent_rotation * zero_rotation
+        local_bar = transpose_product(parent_rotation, position_bar)
     s.gradients.offset[world, i] = s.gradients.offset[world, i] + local_bar
     s.gradients.rotation_tangent[world, i] = s.gradients.rotation_tangent[world, i] + transpose_product(
         zero_rotation, rotation_bar
@@ -64,7 +64,7 @@ def add_shape_gradient(
     position_bar: vec3,
     rotation_bar: vec3,
     radius_bar: scalar,
-    tilt_bar: vec3,
+    normal_rotation_bar: vec3,
     reference: vec3,
 ):
     """Add the adjoints of a point, of a rotation about it and of a radius to the gradients of a shape.
@@ -72,14 +72,14 @@ def add_shape_gradient(
     If the sizes s grow by δs, a normal n changes by −(n δs / s), in the axes of the shape; an edge rotates in the
     opposite direction.
     """
-    own = contact.detection.shape_rotation[world, shape]
+    shape_rotation = contact.detection.shape_rotation[world, shape]
     total_rotation_bar = wp.cross(point - contact.detection.shape_origin[world, shape], position_bar) + rotation_bar
     local_bar = position_bar
     link = s.model.shapes.link[shape]
     if link >= 0:
         local_bar = transpose_product(contact.detection.link_rotation[world, link], position_bar)
         total_rotation_bar = transpose_product(contact.detection.link_rotation[world, link], total_rotation_bar)
-    size_bar = transpose_product(own, position_bar)
+    size_bar = transpose_product(shape_rotation, position_bar)
     s.contact_gradients.shapes.offset[world, shape] = s.contact_gradients.shapes.offset[world, shape] + local_bar
     s.contact_gradients.shapes.rotation_tangent[world, shape] = (
         s.contact_gradients.shapes.rotation_tangent[world, shape] + total_rotation_bar
@@ -87,9 +87,9 @@ def add_shape_gradient(
     s.contact_gradients.shapes.size[world, shape] = s.contact_gradients.shapes.size[world, shape] + vec3(
         scale[0] * size_bar[0] + radius_bar, scale[1] * size_bar[1], scale[2] * size_bar[2]
     )
-    if wp.length_sq(tilt_bar) > scalar(0.0):
-        local_tilt = transpose_product(own, tilt_bar)
-        local_reference = transpose_product(own, reference)
+    if wp.length_sq(normal_rotation_bar) > scalar(0.0):
+        local_tilt = transpose_product(shape_rotation, normal_rotation_bar)
+        local_reference = transpose_product(shape_rotation, reference)
         size = s.model.shapes.size[world, shape]
         s.contact_gradients.shapes.size[world, shape] = s.contact_gradients.shapes.size[world, shape] - vec3(
             local_tilt[0] * local_reference[0] / size[0],
@@ -145,15 +145,15 @@ def separation_backward(
     world: int,
     row: int,
     pair: int,
-    bar: scalar,
+    separation_bar: scalar,
     positions_only: int,
 ):
-    """Add `bar` times the derivative of a separation to q_bar[row] and, unless `positions_only`, the gradients."""
+    """Add the adjoint of a separation to q_bar[row] and, unless `positions_only`, the gradients."""
     if pair >= s.model.pairs.count:
-        limit_separation_backward(tree, work, contact, s, world, row, pair, bar, positions_only)
+        limit_separation_backward(tree, work, contact, s, world, row, pair, separation_bar, positions_only)
         return
     primitive = pair_primitive(contact, s, world, pair)
-    adjoint = core_separation_backward(primitive, bar)
+    adjoint = core_separation_backward(primitive, separation_bar)
     for side in range(2):
         shape = s.model.pairs.first[pair]
         point = primitive.first_point
@@ -162,7 +162,7 @@ def separation_backward(
         scale = primitive.first_scale
         radius_bar = adjoint.rim_radius + wp.dot(primitive.first_rim, position_bar)
         if primitive.first_radius > scalar(0.0):
-            radius_bar -= bar
+            radius_bar -= separation_bar
         if side == 1:
             shape = s.model.pairs.second[pair]
             point = primitive.second_point
@@ -171,7 +171,7 @@ def separation_backward(
             scale = primitive.second_scale
             radius_bar = wp.dot(primitive.second_rim, position_bar)
             if primitive.second_radius > scalar(0.0):
-                radius_bar = -bar
+                radius_bar = -separation_bar
         link = s.model.shapes.link[shape]
         ancestor_pose_backward(
             tree, work, contact, s, world, row, link, point, position_bar, rotation_bar, positions_only

@@ -8,9 +8,9 @@ stands, and the ends of its axis.
 
 import warp as wp
 
-from ..precision import IntArray1d, Vec3Array1d, mat33, scalar, vec3
+from ..precision import mat33, scalar, vec3
 from ..spatial.vectors import column, transpose_product
-from ..structs import Contact, Model, System
+from ..structs import Contact, HullModel, Model, System
 from .contact_primitives import MIN_LENGTH, elementwise_product
 from .ellipsoids import ellipsoid_support
 from .settings import COLLISION
@@ -41,15 +41,6 @@ class ConvexShape:
     first_face: int
     num_faces: int
     start_corner: int  # corner at which a search for the farthest begins
-
-
-@wp.struct
-class HullTable:
-    """Corners of all shapes, as shares of their sizes, and their neighbors along edges."""
-
-    corner: Vec3Array1d
-    neighbor_start: IntArray1d  # one more than there are corners
-    neighbor: IntArray1d
 
 
 @wp.struct
@@ -96,13 +87,13 @@ def make_convex_shape(
 
 
 @wp.func
-def corner_position(s: ConvexShape, hulls: HullTable, k: int):
+def corner_position(s: ConvexShape, hulls: HullModel, k: int):
     """Return the position of corner k in the world."""
     return s.origin + s.rotation * elementwise_product(hulls.corner[k], s.scale)
 
 
 @wp.func
-def hill_climb_support(hulls: HullTable, start: int, direction: vec3):
+def hill_climb_support(hulls: HullModel, start: int, direction: vec3):
     """Return the farthest corner of a polytope along a direction, by edges that lead uphill from a start corner.
 
     A corner that is not the farthest has an uphill edge, since the shape is convex.
@@ -124,7 +115,7 @@ def hill_climb_support(hulls: HullTable, start: int, direction: vec3):
 
 
 @wp.func(inline=False)
-def support_point(s: ConvexShape, hulls: HullTable, direction: vec3):
+def support_point(s: ConvexShape, hulls: HullModel, direction: vec3):
     """Return the point of the core of a shape that is farthest along a direction."""
     support = SupportPoint()
     support.corner = -1
@@ -152,21 +143,21 @@ def support_point(s: ConvexShape, hulls: HullTable, direction: vec3):
 
 
 @wp.func(inline=False)
-def separation_along(a: ConvexShape, b: ConvexShape, hulls: HullTable, normal: vec3):
+def separation_along(a: ConvexShape, b: ConvexShape, hulls: HullModel, normal: vec3):
     """Return the separation of two shapes along a normal that points to the first."""
     difference = support_point(a, hulls, -normal).point - support_point(b, hulls, normal).point
     return wp.dot(normal, difference) - a.radius - b.radius
 
 
 @wp.func
-def world_face_normal(s: ConvexShape, normals: Vec3Array1d, face: int):
+def world_face_normal(s: ConvexShape, hulls: HullModel, face: int):
     """Return the normal of a face in the world; it changes with the sizes that scale the face."""
-    n = normals[face]
+    n = hulls.face_normal[face]
     return s.rotation * wp.normalize(vec3(n[0] / s.scale[0], n[1] / s.scale[1], n[2] / s.scale[2]))
 
 
 @wp.func
-def face_towards(s: ConvexShape, normals: Vec3Array1d, direction: vec3):
+def face_towards(s: ConvexShape, hulls: HullModel, direction: vec3):
     """Return the face that points most along a direction, or -1.
 
     For a cylinder it is a cap, or its axis if it lies on its side.
@@ -186,7 +177,7 @@ def face_towards(s: ConvexShape, normals: Vec3Array1d, direction: vec3):
         local = transpose_product(s.rotation, direction)
         best = scalar(-2.0)
         for k in range(s.first_face, s.first_face + s.num_faces):
-            n = normals[k]
+            n = hulls.face_normal[k]
             scaled = vec3(n[0] / s.scale[0], n[1] / s.scale[1], n[2] / s.scale[2])
             along = wp.dot(local, scaled) / wp.length(scaled)
             if along > best:
@@ -234,9 +225,6 @@ def convex_shape(contact: Contact, s: System, world: int, shape: int):
 
 @wp.func(inline=True)
 def hull_table(model: Model):
-    """Return the corners and edges of all polytopes."""
-    hulls = HullTable()
-    hulls.corner = model.hulls.corner
-    hulls.neighbor_start = model.hulls.neighbor_start
-    hulls.neighbor = model.hulls.neighbor
-    return hulls
+    """Return a copy of the hulls, apart from `model`, for functions that are not inlined."""
+    h = model.hulls
+    return HullModel(h.corner, h.neighbor_start, h.neighbor, h.face_normal, h.loop_start, h.loop)

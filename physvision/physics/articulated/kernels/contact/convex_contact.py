@@ -35,14 +35,14 @@ def impedance(reference: vec3, impedances: vec3, separation: scalar):
     elif x < ONE:
         y = ONE - scalar(2.0) * (ONE - x) * (ONE - x)
         slope = scalar(4.0) * (ONE - x)
-    range = impedances[1] - impedances[0]
-    return impedances[0] + y * range, -slope * range / reference[2]
+    impedance_range = impedances[1] - impedances[0]
+    return impedances[0] + y * impedance_range, -slope * impedance_range / reference[2]
 
 
 @wp.func
-def edge_stiffness(ratio: scalar, mobility: scalar, friction: scalar):
+def edge_stiffness(impedance_value: scalar, mobility: scalar, friction: scalar):
     """Return the stiffness D of every edge."""
-    compliance = mobility * (ONE - ratio) / ratio
+    compliance = mobility * (ONE - impedance_value) / impedance_value
     if friction > scalar(0.0):
         compliance *= scalar(2.0) * friction * friction * (ONE + friction * friction)
     return ONE / compliance
@@ -97,28 +97,32 @@ def stiffness_product(stiffness: scalar, friction: scalar, bits: int, x: vec3):
 @wp.func
 def stiffness_matrix(stiffness: scalar, friction: scalar, bits: int):
     """Return K for the edges that push."""
-    on = masked_edges(vec4(ONE, ONE, ONE, ONE), bits)
+    edge_mask = masked_edges(vec4(ONE, ONE, ONE, ONE), bits)
     z = scalar(0.0)
-    first = friction * (on[0] - on[1])
-    second = friction * (on[2] - on[3])
+    first = friction * (edge_mask[0] - edge_mask[1])
+    second = friction * (edge_mask[2] - edge_mask[3])
     square = friction * friction
     return stiffness * mat33(
-        on[0] + on[1] + on[2] + on[3], first, second,
-        first, square * (on[0] + on[1]), z,
-        second, z, square * (on[2] + on[3]),
+        edge_mask[0] + edge_mask[1] + edge_mask[2] + edge_mask[3], first, second,
+        first, square * (edge_mask[0] + edge_mask[1]), z,
+        second, z, square * (edge_mask[2] + edge_mask[3]),
     )  # fmt: skip
 
 
 @wp.func
-def separation_gradient(reference: vec3, impedances: vec3, separation: scalar, normal_product: scalar, power: scalar):
-    """Return ḡ from `normal_product` = (K w)_n and `power` = w · F."""
-    ratio, slope = impedance(reference, impedances, separation)
-    return -reference[0] * (ratio + separation * slope) * normal_product + power * slope / (ratio * (ONE - ratio))
+def separation_gradient(
+    reference: vec3, impedances: vec3, separation: scalar, normal_product: scalar, force_product: scalar
+):
+    """Return ḡ from `normal_product` = (K w)_n and `force_product` = w · F."""
+    impedance_value, slope = impedance(reference, impedances, separation)
+    return -reference[0] * (impedance_value + separation * slope) * normal_product + force_product * slope / (
+        impedance_value * (ONE - impedance_value)
+    )
 
 
 @wp.func
-def friction_gradient(stiffness: scalar, friction: scalar, bits: int, lag: vec3, weight: vec3, power: scalar):
-    """Return μ̄ from the power w · F."""
+def friction_gradient(stiffness: scalar, friction: scalar, bits: int, lag: vec3, weight: vec3, force_product: scalar):
+    """Return μ̄ from the force_product w · F."""
     bar = scalar(0.0)
     if friction > scalar(0.0):
         lags = masked_edges(edge_components(friction, lag), bits)
@@ -126,5 +130,5 @@ def friction_gradient(stiffness: scalar, friction: scalar, bits: int, lag: vec3,
         bar = (lags[0] - lags[1]) * weight[1] + (lags[2] - lags[3]) * weight[2]
         bar += (weights[0] - weights[1]) * lag[1] + (weights[2] - weights[3]) * lag[2]
         square = friction * friction
-        bar = stiffness * bar - power * (scalar(2.0) / friction + scalar(2.0) * friction / (ONE + square))
+        bar = stiffness * bar - force_product * (scalar(2.0) / friction + scalar(2.0) * friction / (ONE + square))
     return bar

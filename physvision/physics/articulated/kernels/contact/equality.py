@@ -16,6 +16,7 @@ for an adjoint g of e the rotations take w([g] Rᵀ)/2 and −w(Rᵀ [g])/2, w(M
 import warp as wp
 
 from ..collision.contact_power_adjoint import ancestor_power_backward, force_moments
+from ..collision.contact_primitives import WeightedForces
 from ..collision.narrow_phase import rotation_axis, translation_axis
 from ..collision.narrow_phase_adjoint import add_shape_gradient
 from ..precision import mat33, scalar, vec3
@@ -119,49 +120,32 @@ def equality_backward(
     world: int,
     row: int,
     pair: int,
-    after: int,
-    virtual: int,
-    before: int,
-    along: mat33,
+    w: WeightedForces,
     error_bar: vec3,
 ):
-    """Add the derivative of Σ along · u + error_bar · (error of the block) to q_bar[row] and the gradients."""
-    number = pair - s.model.candidates - s.model.transmissions.count
-    t = number / 2
-    moments = scalar(number % 2)
+    """Add the derivative of Σ forces · u + error_bar · (error of the block) to q_bar[row] and the gradients."""
+    block_index = pair - s.model.candidates - s.model.transmissions.count
+    t = block_index / 2
+    w.is_orientation = scalar(block_index % 2)
+    forces = w.forces
     rotation = relative_rotation(contact, s, world, t)
-    first_rotation_bar = (scalar(0.5) * moments) * axial_vector(skew(error_bar) * wp.transpose(rotation))
-    second_rotation_bar = (scalar(-0.5) * moments) * axial_vector(wp.transpose(rotation) * skew(error_bar))
+    first_rotation_bar = (scalar(0.5) * w.is_orientation) * axial_vector(skew(error_bar) * wp.transpose(rotation))
+    second_rotation_bar = (scalar(-0.5) * w.is_orientation) * axial_vector(wp.transpose(rotation) * skew(error_bar))
     for side in range(2):
         shape = s.model.equalities.first[t]
         sign = scalar(1 - 2 * side)
         if side == 1:
             shape = s.model.equalities.second[t]
         link = s.model.shapes.link[shape]
-        point = contact.detection.shape_origin[world, shape]
-        forces = sign * along
-        total = force_moments(tree, work, contact, world, link, point, after, virtual, before, forces, moments)
-        position_bar = vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - moments)) * error_bar
-        rotation_bar = select_vec3(side, first_rotation_bar, second_rotation_bar)
-        ancestor_power_backward(
-            tree,
-            work,
-            contact,
-            s,
-            world,
-            row,
-            link,
-            after,
-            virtual,
-            before,
-            point,
-            forces,
-            moments,
-            point,
-            position_bar,
-            rotation_bar,
+        w.point = contact.detection.shape_origin[world, shape]
+        w.forces = sign * forces
+        total = force_moments(tree, work, contact, world, link, w)
+        position_bar = (
+            vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - w.is_orientation)) * error_bar
         )
+        rotation_bar = select_vec3(side, first_rotation_bar, second_rotation_bar)
+        ancestor_power_backward(tree, work, contact, s, world, row, link, w, w.point, position_bar, rotation_bar)
         if s.contact_gradients.is_requested != 0:
             add_shape_gradient(
-                contact, s, world, shape, zero3(), point, position_bar, rotation_bar, scalar(0.0), zero3(), zero3()
+                contact, s, world, shape, zero3(), w.point, position_bar, rotation_bar, scalar(0.0), zero3(), zero3()
             )

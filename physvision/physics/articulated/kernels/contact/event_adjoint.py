@@ -13,6 +13,7 @@ and F(λ, u) = 0 with u = J v′ + e J_n v in the same way.
 import warp as wp
 
 from ..collision.contact_power_adjoint import contact_power_backward
+from ..collision.contact_primitives import WeightedForces
 from ..collision.narrow_phase import copy_link_rotations, update_poses, update_poses_from_links
 from ..collision.narrow_phase_adjoint import separation_backward
 from ..dynamics.forward import solve_inertia_inward, solve_inertia_outward
@@ -20,6 +21,7 @@ from ..dynamics.gyroscopic import gyroscopic_correction_time_derivative
 from ..dynamics.joints import integrate_positions_backward
 from ..dynamics.transmissions import transmission_backward
 from ..precision import scalar, vec3
+from ..spatial.vectors import zero3
 from ..structs import BOUNDED, CONTACT, EQUALITY, TORSIONAL_ROLLING, Contact, System, Tree, Workspace
 from .delassus import add_half_jacobian, add_jacobian_transpose, contact_velocity, delassus_response
 from .equality import equality_backward
@@ -69,24 +71,21 @@ def blocks_backward(
         restitution_bar = scalar(0.0)
         if is_impact != 0:
             restitution_bar = contact.adjoint.restitution_bar[world, c]
-        along = wp.matrix_from_rows(
+        forces = wp.matrix_from_rows(
             velocity_bar, scale * contact.solver.impulse[world, c], vec3(restitution_bar, scalar(0.0), scalar(0.0))
         )
+        is_rotational = scalar(wp.int32(law == TORSIONAL_ROLLING))
+        weights = WeightedForces(row + 1, spare, row, forces, is_rotational, zero3())
         if law == EQUALITY:
-            equality_backward(
-                tree, work, contact, s, world, row, pair, row + 1, spare, row, along, recovery * velocity_bar
-            )
+            equality_backward(tree, work, contact, s, world, row, pair, weights, recovery * velocity_bar)
         elif law != BOUNDED:
-            moments = scalar(wp.int32(law == TORSIONAL_ROLLING))
             fraction = (
                 penetration_recovery(contact, world, c)
                 * scalar(1 - is_impact)
                 / contact.events.remaining_time[world, 0]
             )
-            separation_bar = (scalar(1.0) - moments) * fraction * velocity_bar[0]
-            contact_power_backward(
-                tree, work, contact, s, world, row, pair, row + 1, spare, row, along, moments, separation_bar
-            )
+            separation_bar = (scalar(1.0) - is_rotational) * fraction * velocity_bar[0]
+            contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
         if s.contact_gradients.is_requested != 0 and law == TORSIONAL_ROLLING:
             s.contact_gradients.pairs.torsional_friction[world, pair] = (
                 s.contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]

@@ -23,22 +23,22 @@ def detect_penetrations(tree: Tree, work: Workspace, contact: Contact, s: System
     pair = next_candidate(contact, s, world, 0, scalar(0.0))
     while pair < s.model.candidates and count >= 0:
         separation = scalar(0.0)
-        has_room = bool(count < s.model.max_blocks)
+        within_capacity = bool(count < s.model.max_blocks)
         if pair < s.model.pairs.count:
             primitive = pair_primitive(contact, s, world, pair)
             separation = primitive.separation
-            if separation < scalar(0.0) and has_room:
+            if separation < scalar(0.0) and within_capacity:
                 contact.blocks.friction[world, count] = s.model.pairs.friction[world, pair]
                 write_contact_jacobian(tree, work, contact, s, world, count, pair, primitive)
         else:
             separation = limit_separation(contact, s, world, pair)
-            if separation < scalar(0.0) and has_room:
+            if separation < scalar(0.0) and within_capacity:
                 contact.blocks.friction[world, count] = scalar(0.0)
                 write_limit_jacobian(tree, contact, s, world, count, pair)
         contact.detection.separation[world, pair] = separation
         contact.status.penetration[world] = wp.max(contact.status.penetration[world], -separation)
         if separation < scalar(0.0):
-            if has_room:
+            if within_capacity:
                 reference = s.model.convex.reference[pair]
                 impedances = s.model.convex.impedance[pair]
                 ratio, _slope = impedance(reference, impedances, separation)
@@ -71,7 +71,7 @@ def contact_force(contact: Contact, world: int, c: int):
 
 
 @wp.func
-def accumulate_forces(contact: Contact, s: System, world: int, row: int, count: int, interval: scalar):
+def accumulate_impulses(contact: Contact, s: System, world: int, row: int, count: int, interval: scalar):
     """Add the impulses of the contact forces over an interval to those of the step, which row 0 clears first."""
     if row == 0:
         for pair in range(s.model.pairs.count):

@@ -59,10 +59,10 @@ def add_rotational_friction(
     tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int, slot: int
 ):
     """Add rotational friction after the contact in `slot`, if that was added and its pair has rotational friction."""
-    own = slot + 1
-    if s.model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == own:
-        contact.events.count[world, row] = own + 1
-        if own < s.model.max_blocks:
+    block = slot + 1
+    if s.model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == block:
+        contact.events.count[world, row] = block + 1
+        if block < s.model.max_blocks:
             frame = contact.blocks.frame[world, slot]
             first_link = s.model.shapes.link[s.model.pairs.first[pair]]
             second_link = s.model.shapes.link[s.model.pairs.second[pair]]
@@ -78,19 +78,19 @@ def add_rotational_friction(
                     sign -= scalar(1.0)
                     second_link = tree.parent[i]
                 for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                    along = sign * (frame * work.axis_angular[world, d])
-                    contact.blocks.jacobian[world, own, d] = along
-                    velocity = velocity + work.v[world, row, d] * along
-                contact.blocks.path[world, own, length] = i
+                    jacobian_column = sign * (frame * work.axis_angular[world, d])
+                    contact.blocks.jacobian[world, block, d] = jacobian_column
+                    velocity = velocity + work.v[world, row, d] * jacobian_column
+                contact.blocks.path[world, block, length] = i
                 length += 1
-            contact.blocks.path_length[world, own] = length
-            contact.blocks.pair[world, own] = pair
-            contact.blocks.law[world, own] = TORSIONAL_ROLLING
-            contact.blocks.parent[world, own] = slot
-            contact.blocks.friction[world, own] = scalar(0.0)
-            contact.blocks.restitution[world, own] = scalar(0.0)
-            contact.blocks.torsional_friction[world, own] = s.model.pairs.torsional_friction[world, pair]
-            contact.blocks.rolling_friction[world, own] = s.model.pairs.rolling_friction[world, pair]
-            contact.blocks.initial_velocity[world, own] = velocity
-            contact.blocks.velocity_bias[world, own] = zero3()
-            contact.blocks.compliance[world, own] = scalar(0.0)
+            contact.blocks.path_length[world, block] = length
+            contact.blocks.pair[world, block] = pair
+            contact.blocks.law[world, block] = TORSIONAL_ROLLING
+            contact.blocks.parent[world, block] = slot
+            contact.blocks.friction[world, block] = scalar(0.0)
+            contact.blocks.restitution[world, block] = scalar(0.0)
+            contact.blocks.torsional_friction[world, block] = s.model.pairs.torsional_friction[world, pair]
+            contact.blocks.rolling_friction[world, block] = s.model.pairs.rolling_friction[world, pair]
+            contact.blocks.initial_velocity[world, block] = velocity
+            contact.blocks.velocity_bias[world, block] = zero3()
+            contact.blocks.compliance[world, block] = scalar(0.0)

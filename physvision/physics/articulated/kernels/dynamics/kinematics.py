@@ -63,9 +63,9 @@ def place_link(tree: Tree, work: Workspace, world: int, row: int, i: int):
     d = tree.first_velocity[i]
     parent = tree.parent[i]
     if parent >= 0:
-        carrier = work.orientation[world, parent]
-        work.orientation[world, i] = carrier * joint_rotation(tree, work, world, row, i)
-        work.offset[world, i] = carrier * joint_offset(tree, work, world, row, i)
+        parent_rotation = work.orientation[world, parent]
+        work.orientation[world, i] = parent_rotation * joint_rotation(tree, work, world, row, i)
+        work.offset[world, i] = parent_rotation * joint_offset(tree, work, world, row, i)
     else:
         work.orientation[world, i] = joint_rotation(tree, work, world, row, i)
         work.offset[world, i] = joint_offset(tree, work, world, row, i)

@@ -3,11 +3,12 @@
 import warp as wp
 
 from ..collision.contact_power_adjoint import contact_power_backward
+from ..collision.contact_primitives import WeightedForces
 from ..collision.narrow_phase import copy_link_rotations, update_poses_from_links
 from ..contact.convex_contact import friction_gradient, separation_gradient, stiffness_product
 from ..contact.convex_solver import minimize_cost, solution_backward, write_solution
 from ..contact.delassus import add_jacobian_transpose, contact_velocity
-from ..contact.penetrating_contacts import accumulate_forces, contact_force, detect_penetrations
+from ..contact.penetrating_contacts import accumulate_impulses, contact_force, detect_penetrations
 from ..contact.settings import SOLVER
 from ..dynamics.forward import solve_forward_dynamics, solve_inertia_inward, solve_inertia_outward
 from ..dynamics.integration import (
@@ -21,6 +22,7 @@ from ..dynamics.integration import (
 from ..dynamics.inverse import dynamics_residual_backward, propagate_accelerations
 from ..dynamics.kinematics import forward_kinematics
 from ..precision import FUSED, Array3d, scalar
+from ..spatial.vectors import zero3
 from ..structs import Contact, Schedule, ScheduleStruct, System, Tree, Workspace
 from .template import rollout_kernels
 from .trajectory import load_state_adjoint
@@ -98,10 +100,9 @@ def constrained_dynamics_backward(
             separation_bar = separation_gradient(
                 reference, s.model.convex.impedance[pair], contact.detection.separation[world, pair], product[0], power
             )
-            along = wp.matrix_from_rows(velocity_bar, -product, -force)
-            contact_power_backward(
-                tree, work, contact, s, world, row, pair, 0, 1, 2, along, scalar(0.0), separation_bar
-            )
+            forces = wp.matrix_from_rows(velocity_bar, -product, -force)
+            weights = WeightedForces(0, 1, 2, forces, scalar(0.0), zero3())
+            contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
             if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
                 bar = friction_gradient(stiffness, friction, bits, contact.convex.lag[world, c], weight, power)
                 s.contact_gradients.pairs.friction[world, pair] = s.contact_gradients.pairs.friction[world, pair] + bar
@@ -126,7 +127,7 @@ def take_step(
             advance_positions(tree, work, schedule, world, row + 1)
         if is_last != 0:
             interval = schedule.weight[row % schedule.stages] * schedule.h
-            accumulate_forces(contact, s, world, row, count, interval)
+            accumulate_impulses(contact, s, world, row, count, interval)
     return end
 
 
