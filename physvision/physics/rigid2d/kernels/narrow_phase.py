@@ -317,10 +317,10 @@ def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
 @wp.func
 def max_penetration(m: Model, d: Data, contacts: int):
     """Return the deepest penetration of the contacts in the table."""
-    deepest = scalar(0.0)
+    penetration = scalar(0.0)
     for i in range(contacts):
-        deepest = wp.max(deepest, -d.gap[i])
-    return deepest
+        penetration = wp.max(penetration, -d.gap[i])
+    return penetration
 
 
 @wp.func
