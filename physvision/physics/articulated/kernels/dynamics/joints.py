@@ -34,9 +34,14 @@ def read4(values: Array3d, world: int, row: int, start: int):
 
 
 @wp.func
-def read_row4(values: Array2d, world: int, start: int):
-    """Read four consecutive numbers of an array with one row a world."""
-    return vec4(values[world, start], values[world, start + 1], values[world, start + 2], values[world, start + 3])
+def spring_reference4(tree: Tree, world: int, start: int):
+    """Read the reference quaternion of a spring."""
+    return vec4(
+        tree.spring_reference[world, start],
+        tree.spring_reference[world, start + 1],
+        tree.spring_reference[world, start + 2],
+        tree.spring_reference[world, start + 3],
+    )
 
 
 @wp.func
@@ -154,7 +159,7 @@ def write_coordinate_gradient(
 @wp.func
 def spring_rotation(tree: Tree, work: Workspace, world: int, row: int, p: int):
     """Return the rotation vector of a ball joint from the reference of its spring."""
-    reference = read_row4(tree.spring_reference, world, p)
+    reference = spring_reference4(tree, world, p)
     return quaternion_log(
         quaternion_product(
             vec4(reference[0], -reference[1], -reference[2], -reference[3]), read4(work.q, world, row, p)
@@ -209,7 +214,7 @@ def spring_backward(tree: Tree, work: Workspace, gradients: Gradients, world: in
         if gradients.is_requested != 0:
             gradients.joint_stiffness[world, i] = gradients.joint_stiffness[world, i] + wp.dot(multipliers, rotation)
             lifted = quaternion_lift(
-                read_row4(tree.spring_reference, world, p), -k * right_jacobian_inverse(rotation, multipliers)
+                spring_reference4(tree, world, p), -k * right_jacobian_inverse(rotation, multipliers)
             )
             for c in range(4):
                 gradients.spring_reference[world, p + c] = gradients.spring_reference[world, p + c] + lifted[c]

@@ -2,9 +2,9 @@
 
 import warp as wp
 
-from ..dynamics.joints import add_tangent_gradient, read_row4, write_coordinate_gradient
+from ..dynamics.joints import add_tangent_gradient, write_coordinate_gradient
 from ..dynamics.kinematics import finish_rotation_gradient
-from ..precision import Array2d, Array3d, scalar
+from ..precision import Array2d, Array3d, scalar, vec4
 from ..structs import BALL, FREE, Contact, Gradients, Tree, Workspace
 
 
@@ -34,7 +34,7 @@ def begin_rollout(tree: Tree, world: int, start_q: Array2d, start_v: Array2d, q:
     for i in range(tree.links):
         p = quaternion_offset(tree, i)
         if p >= 0:
-            length = wp.length(read_row4(start_q, world, p))
+            length = wp.length(start4(start_q, world, p))
             for k in range(4):
                 q[world, 0, p + k] = start_q[world, p + k] / length
     return is_start_finite(tree, world, q, v)
@@ -49,6 +49,12 @@ def quaternion_offset(tree: Tree, i: int):
     if tree.joint[i] == BALL:
         return p
     return -1
+
+
+@wp.func
+def start4(q: Array2d, world: int, p: int):
+    """Read four consecutive numbers of an initial state."""
+    return vec4(q[world, p], q[world, p + 1], q[world, p + 2], q[world, p + 3])
 
 
 @wp.func
@@ -155,7 +161,7 @@ def finish_backward(
     for i in range(tree.links):
         p = quaternion_offset(tree, i)
         if p >= 0:
-            length = wp.length(read_row4(start_q, world, p))
+            length = wp.length(start4(start_q, world, p))
             for k in range(4):
                 q_bar[world, p + k] = q_bar[world, p + k] / length
     for d in range(tree.velocities):
