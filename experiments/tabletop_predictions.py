@@ -1,10 +1,12 @@
 """Balls on a cluttered table ten frames ahead, on held-out trials: the autoencoder beside a hand-made tracker.
 
-The tracker is the strongest that a skeptic writes in an hour: it subtracts the median of the given frames, convolves
-the difference with a disc of the ball's true radius, takes as many peaks as there are balls, refines them by
-centroids, and puts them onto the table through the true camera. Its velocity is the difference of the last two frames,
-and its prediction the same engine with the *true* properties of the trial. The model is given the camera and the walls,
-as the tracker is, but neither the number of balls nor any of their properties.
+Trackers are the strongest that a skeptic writes in an hour: they subtract the median of the given frames, registered by
+the true poses of the camera, convolve the difference with a disc of the ball's true radius and take as many peaks as
+there are balls. One refines the peaks by centroids of the difference, one by the circle of the true radius across which
+colors change most, and one takes the centroids of the model's own segmentation, a network trained on the same labels.
+All put them onto the table through the true camera, take the velocity from the last two frames, and predict by the
+same engine with the *true* properties of the trial. The model is given the camera and the walls, as they are, but
+neither the number of balls nor any of their properties.
 
     physvision generate tabletop --trials 1250 --out data/tabletop
     python experiments/tabletop_predictions.py [--model out/tabletop/checkpoints/last.ckpt] [--data data/tabletop]
@@ -25,7 +27,7 @@ from torch.nn import functional
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule, Sample
 from physvision.models import PredictiveAutoencoder, load
-from physvision.models.segmentation import match_order
+from physvision.models.segmentation import find_instances, match_order
 from physvision.models.tabletop import back_project
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.batches import context_of
@@ -34,30 +36,64 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 AHEAD = 10
+TRACKERS = ("centroid", "circle", "network")
+# An impact is a change of velocity by this many times that of friction.
+_IMPACT = 3.0
 PROPERTIES = ("radius", "mass", "restitution", "wall_restitution", "sliding_deceleration")
 
 
-def tracked(sample: Sample, model: PredictiveAutoencoder) -> State:
-    """State of all balls by background subtraction, matched filter, centroids and a difference of two frames."""
+def tracked(sample: Sample, model: PredictiveAutoencoder, way: str) -> State:
+    """State of all balls from the last two frames, by the tracker that refines in this way."""
     assert sample.properties is not None
     assert sample.extrinsics is not None
     given, dt = sample.given, model.engine.dt
-    background = sample.observed.median(1).values.float() / 255
     radius, present = sample.properties["radius"], sample.properties["present"] > 0.5
-    camera = model.decoder.camera.caster.camera  # pyright: ignore[reportAttributeAccessIssue]
+    encoder, camera = model.encoder, model.decoder.camera.caster.camera  # pyright: ignore[reportAttributeAccessIssue]
+    background = encoder._background(sample.frames[:, :given], list(range(0, given, 3)), context_of(sample))  # pyright: ignore
     positions = []
     for frame in (given - 2, given - 1):
-        difference = (brightness(sample.frames[:, frame]) - background).abs().amax(1)
-        pixels = torch.stack([_discs(image, float(r[0])) for image, r in zip(difference, radius, strict=True)])
-        extrinsics = sample.extrinsics[:, frame]
-        positions.append(back_project(pixels, camera.intrinsics.float(), extrinsics, -radius))
+        images = brightness(sample.frames[:, frame])
+        if way == "network":
+            instances = find_instances(encoder.segmentation(images, background), radius.shape[1], encoder.settings)  # pyright: ignore
+            pixels, weight = instances.centroids, instances.confidence + 0.05
+        else:
+            difference = (images - background).abs().amax(1)
+            pixels = torch.stack([_discs(image, float(r[0])) for image, r in zip(difference, radius, strict=True)])
+            weight = torch.ones_like(radius)
+            if way == "circle":
+                pixels = torch.stack([_circles(*inputs) for inputs in zip(images, pixels, radius[:, 0], strict=True)])
+        flat = back_project(pixels, camera.intrinsics.float(), sample.extrinsics[:, frame], -radius)
+        positions.append((flat, weight))
     true = sample.ahead.state(0).q.unflatten(1, (-1, 3))[..., :2]  # pyright: ignore
-    weight = torch.ones_like(radius)
     rows = torch.arange(len(true))[:, None]
-    now = positions[1][rows, match_order(true, present.float(), positions[1], weight, 64.0)]
-    before = positions[0][rows, match_order(now, present.float(), positions[0], weight, 64.0)]
+    (before, weight_before), (now, weight_now) = positions
+    now = now[rows, match_order(true, present.float(), now, weight_now, 64.0)]
+    before = before[rows, match_order(now, present.float(), before, weight_before, 64.0)]
     q, v = (functional.pad(part, (0, 1)).flatten(1) for part in (now, (now - before) / dt))
     return State(q, v)
+
+
+def _circles(image: Tensor, starts: Tensor, radius: Tensor) -> Tensor:
+    """Centers within 1.5 px of `starts` of the circles across which colors change most, (slots, 2)."""
+    offsets = torch.arange(-1.5, 1.51, 0.1)
+    shifts = torch.cartesian_prod(offsets, offsets)
+    angles = torch.arange(0, 2 * math.pi, 0.1)
+    unit = torch.stack([angles.cos(), angles.sin()], -1)
+    scale = 0.5 * image.shape[-1]
+    centers = []
+    for start in starts:
+        inside, outside = (
+            functional.grid_sample(
+                image[None],
+                ((start + shifts[:, None] + (radius + gap) * unit + 0.5) / scale - 1.0)[None],
+                align_corners=False,
+                padding_mode="border",
+            )[0]
+            for gap in (-0.7, 0.7)
+        )
+        change = ((inside - outside).square().sum(0) + 1e-4).sqrt().sum(-1)
+        centers.append(start + shifts[change.argmax()])
+    return torch.stack(centers)
 
 
 def _discs(image: Tensor, radius: float, slots: int = 5) -> Tensor:
@@ -77,6 +113,24 @@ def _discs(image: Tensor, radius: float, slots: int = 5) -> Tensor:
         places.append(torch.stack([(weight * columns).sum() / total, (weight * rows).sum() / total]))
         left[window <= (1.6 * radius) ** 2] = -torch.inf
     return torch.stack(places)
+
+
+def determined(sample: Sample) -> Tensor:
+    """If true, the window's context holds impacts, or none happen later: what matters of the properties is seen.
+
+    An impact changes a velocity between two frames by more than the table's friction does; one entry for every ball
+    that is present.
+    """
+    assert sample.trajectory is not None
+    assert sample.properties is not None
+    present = sample.properties["present"] > 0.5
+    change = sample.trajectory.v.unflatten(2, (-1, 3))[..., :2].diff(dim=1).norm(dim=-1)
+    hit = (change > _IMPACT * sample.properties["sliding_deceleration"][:, None, None] / 30.0) & present[:, None]
+    before, later = (
+        hit[:, : sample.given - 1].any((1, 2)),
+        hit[:, sample.given - 1 : sample.given - 1 + AHEAD].any((1, 2)),
+    )
+    return (before | ~later)[:, None].expand_as(present)[present]
 
 
 def errors(trajectory: Trajectory, sample: Sample, step: int) -> Tensor:
@@ -113,13 +167,14 @@ def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, di
             "model's state, true properties": (own, true),
             "true state, model's properties": (now, mine),
             "true state, true properties": (now, true),
-            "tracker, true properties": (tracked(sample, model), true),
+            **{f"tracker by {way}, true properties": (tracked(sample, model, way), true) for way in TRACKERS},
         }
         for name, (state, properties) in ways.items():
             path = model.simulate(state, AHEAD, None, properties)
-            by_way.setdefault(name, [[], []])
+            by_way.setdefault(name, [[], [], []])
             for index, step in enumerate((0, AHEAD)):
                 by_way[name][index].append(errors(path, sample, step))
+            by_way[name][2].append(errors(path, sample, AHEAD)[determined(sample)])
         present = true["present"] > 0.5
         for name in PROPERTIES:
             rows = present if true[name].dim() == 2 else torch.ones(sample.batch, dtype=torch.bool)
@@ -157,11 +212,19 @@ def main(
     samples = [sample for _, sample in zip(range(batches), loader, strict=False)]
     table, values = measure(module, samples)
     claims: dict[str, float] = {}
-    print(f"{'error of balls, px':<34}{'now':>8}{'median':>10}{'95 %':>8}   ({AHEAD} frames ahead)")
-    for name, (now, later) in table.items():
-        row = (float(now.median()), float(later.median()), float(later.quantile(0.95)))
-        claims |= {f"{name}: {key}": value for key, value in zip(("now", "median", "p95"), row, strict=True)}
-        print(f"{name:<34}{row[0]:>8.3f}{row[1]:>10.3f}{row[2]:>8.2f}")
+    keys = ("now", "median", "p95", "p95 determined")
+    print(f"{'error of balls, px':<38}{'now':>8}{'median':>10}{'95 %':>8}{'determined':>12}   ({AHEAD} frames ahead)")
+    for name, (now, later, known) in table.items():
+        row = [float(part) for part in (now.median(), later.median(), later.quantile(0.95), known.quantile(0.95))]
+        claims |= {f"{name}: {key}": value for key, value in zip(keys, row, strict=True)}
+        print(f"{name:<38}{row[0]:>8.3f}{row[1]:>10.3f}{row[2]:>8.2f}{row[3]:>12.2f}")
+    for key in keys[1:]:
+        best = min(claims[f"tracker by {way}, true properties: {key}"] for way in TRACKERS)
+        claims[f"best tracker over model: {key}"] = best / claims[f"model: {key}"]
+        zeroed = claims[f"model, VGG output zeroed: {key}"] / claims[f"model: {key}"]
+        print(
+            f"{key}: best tracker over model {claims[f'best tracker over model: {key}']:.2f}, VGG zeroed {zeroed:.2f}"
+        )
     print(f"\n{'property':<24}{'median error':>14}{'best constant':>15}{'in 95 % interval':>18}")
     for name in PROPERTIES:
         estimate, std, true = (values[f"{name} {what}"] for what in ("est", "std", "true"))

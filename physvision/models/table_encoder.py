@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
+from kornia.geometry import warp_perspective
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision.ops import roi_align
 
 from physvision.camera.projection import Projection
 from physvision.core import ShapeError, State, brightness
@@ -19,6 +22,7 @@ from physvision.models.segmentation import (
     Instances,
     InstanceSettings,
     SegmentationNetwork,
+    contrast_channels,
     find_instances,
     link,
     match_order,
@@ -28,16 +32,17 @@ from physvision.models.trial_properties import TrackPropertyHead, Tracks
 from physvision.perception.object_crops import crop_patches
 
 FRAMES = 3
-CROP_CHANNELS = 3 * FRAMES + FRAMES
+# Channels of `contrast_channels` in a crop: brightness, magnitude of the difference and of the gradient.
+_CROP_CONTRAST = (0, 2, 3)
+CROP_CHANNELS = (len(_CROP_CONTRAST) + 1) * FRAMES
 CROP_OUTPUTS = 8
-# Frames of the context that are segmented for tracks and background: every fifth one.
-_CONTEXT_STEP = 5
+# Frames of the context that are segmented for tracks and background: every fourth one.
+_CONTEXT_STEP = 4
 # Standard deviations of position (px) and velocity (px a frame) before training.
 _INITIAL_STD = (1.0, 0.5)
 _LOG_STD = (-5.0, 2.0)
 _MAX_CORRECTION = 4.0
-_OUTSIDE = -1.0
-# Ranges of gain and offset of brightness that the segmentation is trained with.
+# Ranges of gain and offset of brightness that the encoder is trained with.
 _GAINS, _OFFSETS = (0.7, 1.3), (-0.1, 0.1)
 # Share of a cell from which it counts as covered by an object.
 _COVERED = 0.2
@@ -77,6 +82,7 @@ class TableEncoder(Encoder):
         properties: TrackPropertyHead | None = None,
         codes: int = 12,
         crop: int = 32,
+        crop_extent: float = 20.0,
         width: int = 8,
         flow: nn.Module | None = None,
         settings: InstanceSettings | None = None,
@@ -87,19 +93,21 @@ class TableEncoder(Encoder):
             slots: Largest number of balls.
             size: Height and width of a frame, px.
             dt: Time between two frames, s.
-            network: Images of 12 channels, 16 with optical flow, to 8 numbers: corrections of position (px) and
+            network: Crops of 12 channels, 16 with optical flow, to 8 numbers: corrections of position (px) and
                 velocity (px a frame), and logarithms of their standard deviations.
             camera: Camera with a `caster`, such as `BallCamera`; None for an upright view of the table's plane.
             properties: Estimates of properties from tracks; None where they are fixed.
             codes: Numbers of each ball's appearance code, at least 3; all balls have at most 64. 0 for none.
-            crop: Side of the crop around each ball, px.
+            crop: Side of the crop around each ball, in samples.
+            crop_extent: Side of the same crop, px of the frame.
             width: Channels of the segmentation network.
             flow: Optical flow between two frames, see `perception.flow.Flow`; its weights stay fixed.
             settings: Tuning numbers of instance segmentation.
         """
         super().__init__()
-        self.slots, self.size, self.dt = check_count("slots", slots), tuple(size), check_positive("dt", dt)
+        self.slots, self.size, self.dt = check_count("slots", slots), (size[0], size[1]), check_positive("dt", dt)
         self.crop, self.codes = check_count("crop", crop), codes
+        self.crop_extent = check_positive("crop_extent", crop_extent)
         self.settings = settings or InstanceSettings()
         self.segmentation = SegmentationNetwork(width)
         self.network, self.properties, self.flow = network, properties, flow
@@ -114,7 +122,7 @@ class TableEncoder(Encoder):
                 *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, codes - 3)),
             )
         output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
-        nn.init.zeros_(output_layer.weight)
+        nn.init.normal_(output_layer.weight, std=1e-3)
         nn.init.zeros_(output_layer.bias)
 
     def observe(
@@ -134,20 +142,19 @@ class TableEncoder(Encoder):
             )
         context = context or ClipContext()
         indices = self._context_frames(frames.shape[1])
-        # The median of few frames needs no more precision than bytes have.
-        background = brightness(frames[:, [*indices, -1] if len(indices) < 2 else indices].median(1).values)
-        recent = brightness(frames[:, -FRAMES:])
+        background = self._background(frames, [*indices, frames.shape[1] - 1] if len(indices) < 2 else indices, context)
+        recent, background_seen = self._augmented(brightness(frames[:, -FRAMES:]), background)
         with torch.autocast(frames.device.type, enabled=False):
-            logits = self._segment(recent, background)
-            earlier, segmented = self._segment_context(frames, indices, background)
+            logits = self._segment(recent, background_seen)
+            times, segmented = self._segment_context(frames, indices, background)
             recent_instances = [self._find(logits[:, frame]) for frame in range(FRAMES)]
-            gaps = [float(b - a) for a, b in zip(earlier, [*earlier[1:], frames.shape[1] - FRAMES], strict=True)]
+            gaps = [float(later - earlier) for earlier, later in pairwise([*times, frames.shape[1] - FRAMES])]
             linked = link([*segmented, *recent_instances], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
-            times = [*earlier, *range(frames.shape[1] - FRAMES, frames.shape[1])]
+            times = [*times, *range(frames.shape[1] - FRAMES, frames.shape[1])]
             present = self._present(linked)
             tracks = self._tracks(linked, times, frames.shape[1], context)
             values, stds = self._properties(tracks, context, present)
-            observation = self._state(recent, linked[-FRAMES:], tracks)
+            observation = self._state(recent, background_seen, linked[-FRAMES:], tracks)
             looks = self._looks(frames, times, linked, background)
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
@@ -205,23 +212,41 @@ class TableEncoder(Encoder):
             logits = logits.unflatten(0, (-1, len(indices)))
             return indices, [self._find(logits[:, frame]) for frame in range(len(indices))]
 
-    def _segment(self, recent: Tensor, background: Tensor) -> Tensor:
-        """Segment the last frames; in training as if the clip had other colors, light and orientation."""
-        repeated = background[:, None].expand_as(recent)
+    def _background(self, frames: Tensor, indices: list[int], context: ClipContext) -> Tensor:
+        """Median of frames; where poses of the camera are known, as seen from its pose between the last frames."""
+        if not self._camera or context.extrinsics is None:
+            # The median of few frames needs no more precision than bytes have.
+            return brightness(frames[:, indices].median(1).values)
+        camera = self._camera[0]
+        # Mappings from the table's plane z = 0 to pixels.
+        planes = camera.intrinsics.to(frames.device).float() @ context.extrinsics[..., :3, [0, 1, 3]].float()
+        target = planes[:, frames.shape[1] - 2, None] @ torch.linalg.inv(planes[:, indices])
+        images = brightness(frames[:, indices]).flatten(0, 1)
+        moved = warp_perspective(images, target.flatten(0, 1), self.size, padding_mode="border", align_corners=True)
+        return moved.unflatten(0, (-1, len(indices))).median(1).values
+
+    def _augmented(self, recent: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
+        """The last frames and the background; in training as if the clip had other colors and light."""
         if not self.training:
-            return self.segmentation(recent.flatten(0, 1), repeated.flatten(0, 1)).unflatten(0, (-1, FRAMES))
+            return recent, background
         batch = len(recent)
-        order = torch.rand(batch, 3).argsort(1).to(recent.device)[:, None, :, None, None].expand_as(recent)
+        order = torch.rand(batch, 3).argsort(1).to(recent.device)[:, :, None, None]
         gain, offset = (
-            (low + (high - low) * torch.rand(batch, 1, 1, 1, 1)).to(recent) for low, high in (_GAINS, _OFFSETS)
+            (low + (high - low) * torch.rand(batch, 1, 1, 1)).to(recent) for low, high in (_GAINS, _OFFSETS)
         )
+        colored = gain[:, None] * recent.gather(2, order[:, None].expand_as(recent)) + offset[:, None]
+        return colored, gain * background.gather(1, order.expand_as(background)) + offset
+
+    def _segment(self, recent: Tensor, background: Tensor) -> Tensor:
+        """Segment the last frames; in training as if the clip had another orientation."""
+        images = [recent.flatten(0, 1), background.repeat_interleave(FRAMES, 0)]
+        if not self.training:
+            return self.segmentation(*images).unflatten(0, (-1, FRAMES))
         flipped = [axis for axis in (-2, -1) if bool(torch.rand(()) < 0.5)]
-        images = [(gain * part.gather(2, order) + offset).flip(flipped) for part in (recent, repeated)]
         turned = bool(torch.rand(()) < 0.5)
-        if turned:
-            images = [image.transpose(-1, -2) for image in images]
-        logits = self.segmentation(*(image.flatten(0, 1) for image in images)).unflatten(0, (-1, FRAMES))
-        return (logits.transpose(-1, -2) if turned else logits).flip(flipped)
+        images = [image.flip(flipped) for image in images]
+        logits = self.segmentation(*(image.transpose(-1, -2) if turned else image for image in images))
+        return (logits.transpose(-1, -2) if turned else logits).flip(flipped).unflatten(0, (-1, FRAMES))
 
     def _find(self, logits: Tensor) -> Instances:
         return find_instances(logits, self.slots, self.settings)
@@ -269,12 +294,12 @@ class TableEncoder(Encoder):
     def _state(
         self,
         recent: Tensor,
+        background: Tensor,
         instances: list[Instances],
         tracks: Tracks,
     ) -> Observation:
         """State in the last frame: centroid and slope, corrected by the network on crops."""
-        pixels = (instances[-1].centroids.detach() + 0.5).floor().long()
-        corrections = self._correct(recent, instances, pixels).unflatten(0, pixels.shape[:2])
+        corrections = self._correct(recent, background, instances).unflatten(0, (-1, self.slots))
         limit = _MAX_CORRECTION
         shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
         position = tracks.positions[:, -1] + shift
@@ -296,21 +321,33 @@ class TableEncoder(Encoder):
         )
 
     def _correct(
-        self, recent: Tensor, instances: list[Instances], pixels: Int[Tensor, "batch slots 2"]
+        self, recent: Tensor, background: Tensor, instances: list[Instances]
     ) -> Float[Tensor, "objects outputs"]:
-        """Outputs of the network on the crop of each object."""
-        height, width = self.size
-        masks = torch.stack([frame.masks for frame in instances], 2)
-        masks = functional.interpolate(masks.flatten(0, 1), (height, width), mode="bilinear").unflatten(
-            0, masks.shape[:2]
-        )
-        images = recent.flatten(1, 2)
+        """Outputs of the network on the crop of each object; in training as if the crops were mirrored at random."""
+        batch, centers = len(recent), instances[-1].centroids.detach()
+        images = contrast_channels(recent.flatten(0, 1), background.repeat_interleave(FRAMES, 0))
+        images = images[:, list(_CROP_CONTRAST)].unflatten(0, (batch, FRAMES)).flatten(1, 2)
         if self.flow is not None:
             flows = self.flow(recent[:, :-1].flatten(0, 1), recent[:, 1:].flatten(0, 1))
             images = torch.cat([images, flows.unflatten(0, (-1, FRAMES - 1)).flatten(1, 2)], 1)
-        shared = images[:, None].expand(-1, self.slots, -1, -1, -1)
-        crops = crop_patches(torch.cat([shared, masks], 2), pixels, self.crop, _OUTSIDE)
-        return self.network(crops.flatten(0, 1)).float()
+        masks = torch.stack([frame.masks for frame in instances], 2).flatten(0, 1)
+        boxes = torch.cat([centers - 0.5 * self.crop_extent, centers + 0.5 * self.crop_extent], -1).flatten(0, 1)
+        of_image = torch.arange(batch).to(boxes).repeat_interleave(self.slots)
+        of_mask = torch.arange(len(masks)).to(boxes)
+        crops = [
+            roi_align(images, torch.cat([of_image[:, None], boxes], 1), self.crop, sampling_ratio=1),
+            # The center of cell k of a mask is at pixel 2 k + ½.
+            roi_align(masks, torch.cat([of_mask[:, None], boxes - 0.5], 1), self.crop, 0.5, sampling_ratio=1),
+        ]
+        patches = torch.cat(crops, 1)
+        if not self.training or self.flow is not None:
+            return self.network(patches).float()
+        flipped = [axis for axis in (-1, -2) if bool(torch.rand(()) < 0.5)]
+        outputs = self.network(patches.flip(flipped)).float()
+        signs = torch.ones(CROP_OUTPUTS)
+        for axis in flipped:
+            signs[[-axis - 1, -axis + 1]] = -1.0
+        return outputs * signs.to(outputs)
 
     def _looks(
         self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor

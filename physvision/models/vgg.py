@@ -35,6 +35,8 @@ class VggEncoder(VGG):
         width: float = 1.0,
         pool: int = 7,
         dropout: float = 0.5,
+        batch_norm: bool = False,
+        negative_slope: float = 0.0,
         weights: Path | None = None,
     ) -> None:
         """Build the layers of the network.
@@ -45,23 +47,26 @@ class VggEncoder(VGG):
             width: Factor of all inner channels; 1 for VGG-11 itself.
             pool: Side of the feature map that the fully connected layers take; VGG-11's is 7.
             dropout: Dropout probability of the fully connected units.
-            weights: File with a state dict of torchvision's `vgg11`; random weights if not given. Needs width 1 and
-                pool 7.
+            batch_norm: If true, normalize after each convolution, as torchvision's `vgg11_bn` does.
+            negative_slope: Slope of the fully connected units below zero; VGG's have none. Without it the units of a
+                network that corrects an estimate die, all of them: to be silent is its first improvement.
+            weights: File with a state dict of torchvision's `vgg11` or `vgg11_bn`; random weights if not given. Needs
+                width 1 and pool 7.
         """
         configuration, hidden = scaled_configuration(width)
         # Not VGG's own constructor, which would allocate the full-size classifier of 120 million weights.
         super(VGG, self).__init__()
-        self.features = make_layers(configuration)
+        self.features = make_layers(configuration, batch_norm)
         stem = self.features[0]
         assert isinstance(stem, nn.Conv2d)
         self.features[0] = nn.Conv2d(check_count("channels", channels), stem.out_channels, 3, padding=1)
         self.avgpool = nn.AdaptiveAvgPool2d(check_count("pool", pool))
         self.classifier = nn.Sequential(
             nn.Linear(_channels(configuration)[-1] * pool**2, hidden),
-            nn.ReLU(inplace=True),
+            nn.LeakyReLU(negative_slope, inplace=True),
             nn.Dropout(dropout),
             nn.Linear(hidden, hidden),
-            nn.ReLU(inplace=True),
+            nn.LeakyReLU(negative_slope, inplace=True),
             nn.Dropout(dropout),
             nn.Linear(hidden, check_count("outputs", outputs)),
         )

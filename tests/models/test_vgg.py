@@ -1,16 +1,17 @@
 import pytest
 import torch
 from torch import nn
-from torchvision.models import vgg11
+from torchvision.models import vgg11, vgg11_bn
 
 from physvision.core import CheckpointError, InputError
 from physvision.models import load, save
 from physvision.models.vgg import VggDecoder, VggEncoder
 
 
-def test_torchvisions_weights_load():
+@pytest.mark.parametrize(("original", "batch_norm"), [(vgg11, False), (vgg11_bn, True)])
+def test_torchvisions_weights_load(original, batch_norm):
     with torch.device("meta"):  # 130 million numbers are not needed to compare names and shapes
-        theirs, ours = vgg11(weights=None), VggEncoder(13, 4)
+        theirs, ours = original(weights=None), VggEncoder(13, 4, batch_norm=batch_norm)
         assert set(ours.load_torchvision(theirs.state_dict())) == {
             "features.0.weight",
             "classifier.6.weight",

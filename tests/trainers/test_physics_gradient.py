@@ -1,5 +1,6 @@
 """Physics carries the signal: the weak loss of unlabeled samples reaches each encoder through the engine."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,21 @@ def test_a_decoder_may_learn_from_labeled_samples_alone_while_the_encoder_learns
     assert (decoder > 0) == (taught == "all")
     assert encoder > 0
     assert all(value.requires_grad for value in module.model.decoder.parameters())
+
+
+def test_the_first_updates_train_the_encoder_alone_and_on_labeled_samples():
+    module, data = training_of("tabletop")
+    module.encoder_updates = 1
+    module.log = lambda *_, **__: None
+    sample = sample_of(module, data, 3)
+    torch.manual_seed(1)
+    loss = module.training_step(sample, 0)
+    changed = replace(sample, frames=torch.cat([sample.frames[:1], torch.rand_like(sample.frames[1:])]))
+    torch.manual_seed(1)
+    assert float(module.training_step(changed, 0).detach()) == float(loss.detach())
+    loss.backward()
+    assert all(value.grad is None for value in module.model.decoder.parameters())
+    assert sum(float(value.grad.norm()) for value in module.model.encoder.segmentation.parameters()) > 0
+    module.encoder_updates = 0
+    module.training_step(sample, 0).backward()
+    assert any(value.grad is not None for value in module.model.decoder.parameters())

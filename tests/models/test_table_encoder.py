@@ -1,0 +1,128 @@
+"""What the table's encoder sees: contrast without hues, a registered background, crops around the objects."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from physvision.models import BallCamera, ClipContext, TableEncoder, VggEncoder
+from physvision.models.segmentation import contrast_channels
+from physvision.models.table_encoder import CROP_CHANNELS, CROP_OUTPUTS
+
+
+def encoder_of(network=None):
+    return TableEncoder(
+        2, (64, 64), 1 / 30, network or VggEncoder(CROP_CHANNELS, CROP_OUTPUTS, 0.05, 1, 0.0), BallCamera(2)
+    )
+
+
+def rotated(camera, angles):
+    """Poses of a camera that turns about its pinhole, (times, 4, 4)."""
+    poses = []
+    for x, y in angles:
+        turn = torch.tensor([[1, 0, y], [0, 1, -x], [-y, x, 1]], dtype=torch.float64)
+        rotation = torch.eye(4, dtype=torch.float64)
+        rotation[:3, :3] = torch.linalg.qr(turn)[0] * torch.linalg.qr(turn)[1].diagonal().sign()
+        poses.append(rotation @ camera.extrinsics.double())
+    return torch.stack(poses)
+
+
+def pattern(x, y):
+    return torch.stack([torch.sin(0.7 * x), torch.sin(0.5 * y + 1), torch.sin(0.4 * (x + y))]) * 0.3 + 0.5
+
+
+def views(camera, poses):
+    """Frames of the pattern on the plane z = 0, exactly."""
+    at = torch.arange(64.0, dtype=torch.float64)
+    rays = torch.stack([*torch.meshgrid(at, at, indexing="xy"), torch.ones(64, 64, dtype=torch.float64)])
+    frames = []
+    for pose in poses:
+        plane = torch.linalg.inv(camera.intrinsics.double() @ pose[:3][:, [0, 1, 3]])
+        ground = torch.einsum("ij,jhw->ihw", plane, rays)
+        frames.append(pattern(ground[0] / ground[2], ground[1] / ground[2]))
+    return torch.stack(frames).float()
+
+
+def test_the_background_is_registered_by_the_poses_of_the_camera():
+    encoder = encoder_of().eval()
+    camera = encoder.camera.caster.camera
+    torch.manual_seed(0)
+    poses = rotated(camera, 0.01 * torch.randn(15, 2))[None]
+    frames = views(camera, poses[0])[None]
+    context = ClipContext(extrinsics=poses.float())
+    known = encoder.encode(frames, context)[1].background
+    unknown = encoder.encode(frames, ClipContext())[1].background
+    inner = (slice(None), slice(None), slice(8, -8), slice(8, -8))
+    apart = [float((view - frames[:, -2])[inner].abs().mean()) for view in (known, unknown)]
+    # Bilinear interpolation of a wave of 9 px is off by (2π / 9)² / 8 = 6 % of its amplitude at most.
+    assert apart[0] < 0.06 * 0.3
+    assert apart[1] > 4 * apart[0]
+
+
+def test_contrast_knows_no_hues():
+    frames, background = torch.rand(2, 3, 8, 8), torch.rand(2, 3, 8, 8)
+    order = [2, 0, 1]
+    torch.testing.assert_close(
+        contrast_channels(frames, background), contrast_channels(frames[:, order], background[:, order])
+    )
+    still = contrast_channels(frames, frames)
+    assert (still[:, 1] == 0).all()
+    assert float(still[:, 2].max() - still[:, 2].min()) == 0.0
+
+
+class Centroid(nn.Module):
+    """Center of the last mask in a crop of 20 px, and its displacement a frame, from crops of masks."""
+
+    def __init__(self):
+        super().__init__()
+        # The encoder starts a network's last layer at zero; this one has no use.
+        self.unused = nn.Linear(1, 1)
+
+    def forward(self, patches):
+        at = (torch.arange(32) + 0.5) * 20 / 32 - 10
+        masks = patches[:, -3:]
+        total = masks.sum((2, 3)).clamp_min(1e-6)
+        centers = torch.stack([(masks * at).sum((2, 3)) / total, (masks * at[:, None]).sum((2, 3)) / total], -1)
+        return functional.pad(torch.cat([centers[:, 2], (centers[:, 2] - centers[:, 0]) / 2], -1), (0, 4))
+
+
+class Drawn(nn.Module):
+    """Segmentation of frames whose first channel is a mask already."""
+
+    def forward(self, frames, background):
+        cells = functional.avg_pool2d(frames[:, :1], 2)
+        at = 2 * torch.arange(32) + 0.5
+        total = cells.sum((2, 3)).clamp_min(1e-6)
+        x, y = ((cells * grid).sum((2, 3)) / total for grid in (at, at[:, None]))
+        squared = (at - x[..., None]).square() + (at[:, None] - y[..., None]).square()
+        return torch.cat([torch.logit(cells, 1e-5), (4 - 2 * squared)[:, None].clamp_min(-6)], 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_crops_are_centered_on_objects_and_mirrored_without_a_trace(seed, monkeypatch):
+    """A ball moves by (2, -1) px a frame; crops of its mask tell so, however training mirrors them."""
+    encoder = encoder_of(Centroid())
+    encoder.segmentation = Drawn()
+    monkeypatch.setattr(encoder, "_augmented", lambda recent, background: (recent, background))
+    at = torch.arange(64.0)
+    frames = []
+    for frame in range(3):
+        x, y = 30.3 + 2 * frame, 40.2 - frame
+        disc = (4.0 - ((at - x).square() + (at[:, None] - y).square()).sqrt()).clamp(0, 1)
+        frames.append(disc.expand(3, 64, 64))
+    clip = torch.stack(frames)[None]
+    monkeypatch.setattr(encoder, "_background", lambda *_: torch.zeros(1, 3, 64, 64))
+    torch.manual_seed(seed)
+    corrected = []
+    for correct in (True, False):
+        if not correct:
+            monkeypatch.setattr(Centroid, "forward", lambda self, patches: torch.zeros(len(patches), 8))
+        observation = encoder.encode(clip, ClipContext())[0]
+        corrected.append(torch.cat([observation.positions[0, 0, :2], observation.velocities[0, 0, :2] / 30]))
+    change = corrected[0] - corrected[1]
+    # The crop is centered on the mask's centroid already, whose slope is the velocity: the network adds it once more.
+    assert change[:2].tolist() == pytest.approx([0.0, 0.0], abs=0.02)
+    # Corrections are limited smoothly to 4 px.
+    assert change[2:].tolist() == pytest.approx([4 * math.tanh(0.5), -4 * math.tanh(0.25)], abs=0.02)
