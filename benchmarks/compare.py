@@ -1,8 +1,8 @@
 """Compare the speed of two trees: run a benchmark in both in alternation, and print the median ratio of every number.
 
-    python benchmarks/compare.py rigid2d contact --base ../base [--pairs 7] [--options "--rounds 3"]
+    python benchmarks/compare.py rigid2d,contact ../base [--pairs 7] [--options "--rounds 3"]
 
-`--base` is a second checkout, such as `git worktree add ../base COMMIT`. Both trees use this Python, so the versions of
+The base is a second checkout, such as `git worktree add ../base COMMIT`. Both trees use this Python, so the versions of
 all packages are the same. The scripts print tables of the same layout in both trees: numbers are paired by position.
 Ratios are of this tree over the base: below 1 is faster, where the number is a time.
 """
@@ -32,17 +32,17 @@ def measure(tree: Path, script: str, options: list[str]) -> list[tuple[str, list
     return [(line, numbers) for line, numbers in lines if numbers]
 
 
-def main(scripts: list[str], base: Path, pairs: int = 7, options: str = "") -> float:
+def main(scripts: str, base: Path, pairs: int = 7, options: str = "") -> float:
     """Print the median ratios, line by line, and return the largest.
 
     Args:
-        scripts: Names of benchmarks, without folder and ending.
+        scripts: Names of benchmarks, without folder and ending, separated by commas.
         base: Root of the tree to compare with.
         pairs: Number of alternating pairs of runs.
         options: Options of the benchmarks.
     """
     largest = 0.0
-    for script in scripts:
+    for script in scripts.split(","):
         runs = []
         for pair in range(pairs):
             trees = [ROOT, base.resolve()] if pair % 2 == 0 else [base.resolve(), ROOT]

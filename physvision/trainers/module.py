@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,8 +13,7 @@ import torch
 from lightning import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim import Optimizer
 
 from physvision.core import InputError, State, TrainingError
 from physvision.datasets import Sample
@@ -27,6 +25,7 @@ from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.metrics import PredictionMetrics
+from physvision.trainers.optimization import adam, clip_gradients
 from physvision.trainers.segmentation import SegmentationSupervision
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
@@ -361,37 +360,15 @@ class PredictionTraining(LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Adam, with a group each for the encoder, the other networks and physical parameters."""
         rates = {"encoder": self.encoder_rate, "networks": self.rates[0], "physics": self.rates[1]}
-        groups = {name: parameters for name, parameters in self.parameter_groups().items() if parameters}
-        optimizer = Adam([{"params": parameters, "lr": rates[name]} for name, parameters in groups.items()], fused=True)
-        total = self.trainer.estimated_stepping_batches
-
-        def factor(step: int) -> float:
-            risen = min(1.0, (step + 1) / self.warmup_updates) if self.warmup_updates else 1.0
-            return risen * 0.5 * (1 + math.cos(math.pi * min(1.0, step / total)))
-
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
+        return adam(self.parameter_groups(), rates, self.warmup_updates, int(self.trainer.estimated_stepping_batches))
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip each group apart: one that has gone astray must not silence, nor now and then amplify, the others.
-
-        Adam measures a gradient by what it was lately. Were the decoder's divided by the encoder's norm, it would be
-        tiny for a hundred updates and fifty times as large in the next, which is the death of rectified layers.
-        """
+        """Clip each group apart, see `clip_gradients`."""
         limits = {"encoder": self.clips[0], "networks": self.clips[0], "physics": self.clips[1]}
-        for name, parameters in self.parameter_groups().items():
-            gradients = [p.grad for p in parameters if p.grad is not None]
-            if not gradients:
-                continue
-            norm = nn.utils.get_total_norm(gradients)
+        for name, norm in clip_gradients(self.parameter_groups(), limits).items():
             self.log(f"train/gradient_{name}", norm)
-            if not bool(torch.isfinite(norm)):
-                # Not one direction of such a gradient is worth following.
-                for parameter in parameters:
-                    parameter.grad = None
-            elif (limit := limits[name]) is not None:
-                nn.utils.clip_grads_with_norm_(parameters, limit, norm)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Group trainable parameters: encoder, other networks, physics."""

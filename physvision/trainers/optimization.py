@@ -1,0 +1,48 @@
+"""Optimizer, schedule and clipping of parameter groups with their own rates and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
+from torch import Tensor, nn
+from torch.optim import Adam
+from torch.optim.lr_scheduler import LambdaLR
+
+Groups = Mapping[str, list[nn.Parameter]]
+
+
+def adam(groups: Groups, rates: Mapping[str, float], warmup_updates: int, updates: int) -> OptimizerLRScheduler:
+    """Adam with linear warm-up and cosine decay, with a peak learning rate for each group that is not empty."""
+    filled = {name: parameters for name, parameters in groups.items() if parameters}
+    optimizer = Adam([{"params": parameters, "lr": rates[name]} for name, parameters in filled.items()], fused=True)
+
+    def factor(step: int) -> float:
+        risen = min(1.0, (step + 1) / warmup_updates) if warmup_updates else 1.0
+        return risen * 0.5 * (1 + math.cos(math.pi * min(1.0, step / updates)))
+
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}}
+
+
+def clip_gradients(groups: Groups, limits: Mapping[str, float | None]) -> dict[str, Tensor]:
+    """Clip each group apart, and return the norms of those that have a gradient.
+
+    One group that has gone astray must not silence the others, nor now and then amplify them. Adam measures a gradient
+    by its recent size: were the decoder's divided by the encoder's norm, it would be tiny for a hundred updates and
+    fifty times as large in the next, which is the death of rectified layers.
+    """
+    norms = {}
+    for name, parameters in groups.items():
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        if not gradients:
+            continue
+        norms[name] = norm = nn.utils.get_total_norm(gradients)
+        if not bool(torch.isfinite(norm)):
+            # No direction of such a gradient is worth following.
+            for parameter in parameters:
+                parameter.grad = None
+        elif (limit := limits[name]) is not None:
+            nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+    return norms
