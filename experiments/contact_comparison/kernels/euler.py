@@ -18,11 +18,11 @@ def euler_backward(
     truncate: int,
     h: scalar,
     q: Array3d,
-    end_q_bar: Array3d,
-    end_v_bar: Array3d,
+    trajectory_q_bar: Array3d,
+    trajectory_v_bar: Array3d,
 ):
     """Propagate over v' = v + h a, q' = q + h v' from row 1 to q and v in row 0; a_bar[0] gets the negative adjoint."""
-    load_state_adjoint(tree, work, world, 1, step + 1, steps, truncate, q, q_bar, v_bar)
+    load_state_adjoint(tree, work, world, 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar)
     for d in range(tree.velocities):
         work.q_bar[world, 0, d] = scalar(0.0)
     integrate_positions_backward(tree, world, work.q_bar, 1, work.v, 1, work.v_bar, 1, work.q_bar, 0, h)
