@@ -114,12 +114,15 @@ class DomainCheck:
         rendered = outlines(self._model, scene, state) if self._has_colors else []
         if rendered:
             frames = np.stack(levels).astype(np.float32) / 255
-
-            def check(group: list[int]) -> AppearanceCheck:
-                objects, paths = [scene.objects[index] for index in group], [rendered[index] for index in group]
-                return AppearanceCheck(objects, frames, paths, self._settings)
-
-            lines, discs = check(self._lines), check(self._discs)
+            lines, discs = (
+                AppearanceCheck(
+                    [scene.objects[index] for index in group],
+                    frames,
+                    [rendered[index] for index in group],
+                    self._settings,
+                )
+                for group in (self._lines, self._discs)
+            )
             if self._lines:
                 colors = lines.line_colors()
                 values["color_match"] = lines.color_match_along_lines(colors)
