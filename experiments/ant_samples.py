@@ -5,7 +5,7 @@
 Steps under random actions. First, how well the first order tells a neighbor whose actions differ by at most `action`
 and whose velocities by at most so many deviations: the error of what it says over what the neighbor differs by, both
 in the medians of all steps, and of those in which a contact or a stop opens or closes. Then the mean squared error of
-MBPO's model, in units of deviations, over 2,000 steps that it has not seen: fitted to real steps alone; to nine fresh
+MBPO's model, in units of deviations, over 2,000 held-out steps: fitted to real steps alone; to nine fresh
 neighbors for each true row, of all steps or without those in which a contact changes; and to two and four times as
 many real steps. All fits take as many updates. Where neighbors bring a model no nearer to that of twice as many steps,
 MBPO can hardly do with half of them.

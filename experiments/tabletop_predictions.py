@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule, Sample
-from physvision.models import PredictiveAutoencoder, load
+from physvision.models import PredictiveAutoencoder, TableEncoder, load
 from physvision.models.segmentation import find_instances, match_order
 from physvision.models.tabletop import back_project
 from physvision.trainers import PredictionTraining, Supervision
@@ -42,35 +42,44 @@ _IMPACT = 3.0
 PROPERTIES = ("radius", "mass", "restitution", "wall_restitution", "sliding_deceleration")
 
 
-def tracked(sample: Sample, model: PredictiveAutoencoder, way: str) -> State:
-    """State of all balls from the last two frames, by the tracker that refines in this way."""
+def tracked(sample: Sample, model: PredictiveAutoencoder) -> dict[str, State]:
+    """State of all balls from the last two frames, by each tracker."""
     assert sample.properties is not None
     assert sample.extrinsics is not None
     given, dt = sample.given, model.engine.dt
     radius, present = sample.properties["radius"], sample.properties["present"] > 0.5
     encoder, camera = model.encoder, model.decoder.camera.caster.camera  # pyright: ignore[reportAttributeAccessIssue]
-    background = encoder._background(sample.frames[:, :given], list(range(0, given, 3)), context_of(sample))  # pyright: ignore
-    positions = []
+    assert isinstance(encoder, TableEncoder)
+    context = context_of(sample)
+    assert context is not None
+    background = encoder.registered_background(sample.observed, list(range(0, given, 3)), context)
+    equal = torch.ones_like(radius)
+    frames = []
     for frame in (given - 2, given - 1):
         images = brightness(sample.frames[:, frame])
-        if way == "network":
-            instances = find_instances(encoder.segmentation(images, background), radius.shape[1], encoder.settings)  # pyright: ignore
-            pixels, weight = instances.centroids, instances.confidence + 0.05
-        else:
-            difference = (images - background).abs().amax(1)
-            pixels = torch.stack([_discs(image, float(r[0])) for image, r in zip(difference, radius, strict=True)])
-            weight = torch.ones_like(radius)
-            if way == "circle":
-                pixels = torch.stack([_circles(*inputs) for inputs in zip(images, pixels, radius[:, 0], strict=True)])
-        flat = back_project(pixels, camera.intrinsics.float(), sample.extrinsics[:, frame], -radius)
-        positions.append((flat, weight))
+        difference = (images - background).abs().amax(1)
+        peaks = torch.stack([_discs(image, float(r[0])) for image, r in zip(difference, radius, strict=True)])
+        circles = torch.stack([_circles(*inputs) for inputs in zip(images, peaks, radius[:, 0], strict=True)])
+        instances = find_instances(encoder.segmentation(images, background), radius.shape[1], encoder.settings)
+        pixels = {
+            "centroid": (peaks, equal),
+            "circle": (circles, equal),
+            "network": (instances.centroids, instances.confidence + 0.05),
+        }
+        pose = sample.extrinsics[:, frame]
+        frames.append(
+            {way: (back_project(at, camera.intrinsics.float(), pose, -radius), w) for way, (at, w) in pixels.items()}
+        )
     true = sample.ahead.state(0).q.unflatten(1, (-1, 3))[..., :2]  # pyright: ignore
     rows = torch.arange(len(true))[:, None]
-    (before, weight_before), (now, weight_now) = positions
-    now = now[rows, match_order(true, present.float(), now, weight_now, 64.0)]
-    before = before[rows, match_order(now, present.float(), before, weight_before, 64.0)]
-    q, v = (functional.pad(part, (0, 1)).flatten(1) for part in (now, (now - before) / dt))
-    return State(q, v)
+    states = {}
+    for way in TRACKERS:
+        (before, weight_before), (now, weight_now) = (frame[way] for frame in frames)
+        now = now[rows, match_order(true, present.float(), now, weight_now, 64.0)]
+        before = before[rows, match_order(now, present.float(), before, weight_before, 64.0)]
+        q, v = (functional.pad(part, (0, 1)).flatten(1) for part in (now, (now - before) / dt))
+        states[way] = State(q, v)
+    return states
 
 
 def _circles(image: Tensor, starts: Tensor, radius: Tensor) -> Tensor:
@@ -167,14 +176,15 @@ def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, di
             "model's state, true properties": (own, true),
             "true state, model's properties": (now, mine),
             "true state, true properties": (now, true),
-            **{f"tracker by {way}, true properties": (tracked(sample, model, way), true) for way in TRACKERS},
+            **{f"tracker by {way}, true properties": (state, true) for way, state in tracked(sample, model).items()},
         }
+        is_determined = determined(sample)
         for name, (state, properties) in ways.items():
             path = model.simulate(state, AHEAD, None, properties)
-            by_way.setdefault(name, [[], [], []])
-            for index, step in enumerate((0, AHEAD)):
-                by_way[name][index].append(errors(path, sample, step))
-            by_way[name][2].append(errors(path, sample, AHEAD)[determined(sample)])
+            later = errors(path, sample, AHEAD)
+            parts = (errors(path, sample, 0), later, later[is_determined])
+            for column, part in zip(by_way.setdefault(name, [[], [], []]), parts, strict=True):
+                column.append(part)
         present = true["present"] > 0.5
         for name in PROPERTIES:
             rows = present if true[name].dim() == 2 else torch.ones(sample.batch, dtype=torch.bool)
@@ -220,11 +230,11 @@ def main(
         print(f"{name:<38}{row[0]:>8.3f}{row[1]:>10.3f}{row[2]:>8.2f}{row[3]:>12.2f}")
     for key in keys[1:]:
         best = min(claims[f"tracker by {way}, true properties: {key}"] for way in TRACKERS)
-        claims[f"best tracker over model: {key}"] = best / claims[f"model: {key}"]
-        zeroed = claims[f"model, VGG output zeroed: {key}"] / claims[f"model: {key}"]
-        print(
-            f"{key}: best tracker over model {claims[f'best tracker over model: {key}']:.2f}, VGG zeroed {zeroed:.2f}"
+        ratio, zeroed = (
+            value / claims[f"model: {key}"] for value in (best, claims[f"model, VGG output zeroed: {key}"])
         )
+        claims[f"best tracker over model: {key}"] = ratio
+        print(f"{key}: best tracker over model {ratio:.2f}, VGG zeroed {zeroed:.2f}")
     print(f"\n{'property':<24}{'median error':>14}{'best constant':>15}{'in 95 % interval':>18}")
     for name in PROPERTIES:
         estimate, std, true = (values[f"{name} {what}"] for what in ("est", "std", "true"))

@@ -38,7 +38,7 @@ class CustomScene:
             property's own bounds. Names are property names (see `property_names`); with `property_function`, they are
             its arguments, and the values are `Unknown` objects.
         follow: Names of the tracked bodies, shapes or sites; if None, all moving bodies are candidates. Every
-            assignment of tracks to these is tried, unless the tracks have the bodies' names.
+            assignment of tracks to these is evaluated, unless the tracks have the bodies' names.
         plane: Axes of the scene that point right and up in the picture, such as "xz"; see `TrackedPoints.plane`.
         property_function: Function from the unknowns, by name, to leaves of the engine's properties, such as
             `articulated.chain_properties`; None where the unknowns are property names.

@@ -135,7 +135,7 @@ def expected_pull(
 def count_offset_samples(times: Samples, positions: Positions, max_count: int, settings: IdentificationSettings) -> int:
     """Count the first samples that lie a constant offset beside the path of all; 0 if there are none.
 
-    Each count up to `max_count` is tried: a polynomial, and a step between the samples before and after.
+    Every count up to `max_count` is evaluated: a polynomial, and a step between the samples before and after.
     """
     elapsed = times - times[0]
     powers = np.vander(elapsed, 4 if len(times) >= settings.parabola.cubic_samples else 3, increasing=True)

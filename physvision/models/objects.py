@@ -86,7 +86,7 @@ class ObjectEncoder(Encoder):
             radius: Radius of the objects, pixels.
             colors: Red, green, blue of each color, 0 to 1.
             network: Images of 13 channels to 4 numbers, pixels and pixels a frame.
-            flow: Optical flow, see `perception.flow.Flow`; its weights stay fixed.
+            flow: Optical flow, see `perception.flow`; its weights stay fixed.
             background: Red, green, blue behind the objects, 0 to 1.
             counts: Number of objects of each color; one each if not given.
             crop: Side of the crop around each object, pixels; the whole frame if None.

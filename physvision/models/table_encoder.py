@@ -101,7 +101,7 @@ class TableEncoder(Encoder):
             crop: Side of the crop around each ball, in samples.
             crop_extent: Side of the same crop, px of the frame.
             width: Channels of the segmentation network.
-            flow: Optical flow between two frames, see `perception.flow.Flow`; its weights stay fixed.
+            flow: Optical flow between two frames, see `perception.flow`; its weights stay fixed.
             settings: Tuning numbers of instance segmentation.
         """
         super().__init__()
@@ -142,10 +142,13 @@ class TableEncoder(Encoder):
             )
         context = context or ClipContext()
         indices = self._context_frames(frames.shape[1])
-        background = self._background(frames, [*indices, frames.shape[1] - 1] if len(indices) < 2 else indices, context)
-        recent, background_seen = self._augmented(brightness(frames[:, -FRAMES:]), background)
+        background = self.registered_background(
+            frames, [*indices, frames.shape[1] - 1] if len(indices) < 2 else indices, context
+        )
+        recent = brightness(frames[:, -FRAMES:])
+        augmented, augmented_background = self._augmented(recent, background)
         with torch.autocast(frames.device.type, enabled=False):
-            logits = self._segment(recent, background_seen)
+            logits = self._segment(augmented, augmented_background)
             times, segmented = self._segment_context(frames, indices, background)
             recent_instances = [self._find(logits[:, frame]) for frame in range(FRAMES)]
             gaps = [float(later - earlier) for earlier, later in pairwise([*times, frames.shape[1] - FRAMES])]
@@ -154,7 +157,8 @@ class TableEncoder(Encoder):
             present = self._present(linked)
             tracks = self._tracks(linked, times, frames.shape[1], context)
             values, stds = self._properties(tracks, context, present)
-            observation = self._state(recent, background_seen, linked[-FRAMES:], tracks)
+            images = self._crop_images(recent, augmented, augmented_background)
+            observation = self._state(images, linked[-FRAMES:], tracks)
             looks = self._looks(frames, times, linked, background)
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
@@ -212,7 +216,7 @@ class TableEncoder(Encoder):
             logits = logits.unflatten(0, (-1, len(indices)))
             return indices, [self._find(logits[:, frame]) for frame in range(len(indices))]
 
-    def _background(self, frames: Tensor, indices: list[int], context: ClipContext) -> Tensor:
+    def registered_background(self, frames: Tensor, indices: list[int], context: ClipContext) -> Tensor:
         """Median of frames; where poses of the camera are known, as seen from its pose between the last frames."""
         if not self._camera or context.extrinsics is None:
             # The median of few frames needs no more precision than bytes have.
@@ -293,13 +297,12 @@ class TableEncoder(Encoder):
 
     def _state(
         self,
-        recent: Tensor,
-        background: Tensor,
+        images: Tensor,
         instances: list[Instances],
         tracks: Tracks,
     ) -> Observation:
         """State in the last frame: centroid and slope, corrected by the network on crops."""
-        corrections = self._correct(recent, background, instances).unflatten(0, (-1, self.slots))
+        corrections = self._correct(images, instances).unflatten(0, (-1, self.slots))
         limit = _MAX_CORRECTION
         shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
         position = tracks.positions[:, -1] + shift
@@ -320,16 +323,23 @@ class TableEncoder(Encoder):
             velocity_std=v_std,
         )
 
-    def _correct(
-        self, recent: Tensor, background: Tensor, instances: list[Instances]
-    ) -> Float[Tensor, "objects outputs"]:
+    def _crop_images(
+        self, recent: Tensor, augmented: Tensor, background: Tensor
+    ) -> Float[Tensor, "batch channels h w"]:
+        """Channels that all crops of a clip share: contrast of the augmented frames, and optical flow of the real ones.
+
+        Augmentation does not change what moves, and flows of frames as they are can be kept, see `CachedFlow`.
+        """
+        contrast = contrast_channels(augmented.flatten(0, 1), background.repeat_interleave(FRAMES, 0))
+        images = contrast[:, list(_CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
+        if self.flow is None:
+            return images
+        flows = self.flow(recent[:, :-1].flatten(0, 1), recent[:, 1:].flatten(0, 1))
+        return torch.cat([images, flows.unflatten(0, (-1, FRAMES - 1)).flatten(1, 2)], 1)
+
+    def _correct(self, images: Tensor, instances: list[Instances]) -> Float[Tensor, "objects outputs"]:
         """Outputs of the network on the crop of each object; in training as if the crops were mirrored at random."""
-        batch, centers = len(recent), instances[-1].centroids.detach()
-        images = contrast_channels(recent.flatten(0, 1), background.repeat_interleave(FRAMES, 0))
-        images = images[:, list(_CROP_CONTRAST)].unflatten(0, (batch, FRAMES)).flatten(1, 2)
-        if self.flow is not None:
-            flows = self.flow(recent[:, :-1].flatten(0, 1), recent[:, 1:].flatten(0, 1))
-            images = torch.cat([images, flows.unflatten(0, (-1, FRAMES - 1)).flatten(1, 2)], 1)
+        batch, centers = len(images), instances[-1].centroids.detach()
         masks = torch.stack([frame.masks for frame in instances], 2).flatten(0, 1)
         boxes = torch.cat([centers - 0.5 * self.crop_extent, centers + 0.5 * self.crop_extent], -1).flatten(0, 1)
         of_image = torch.arange(batch).to(boxes).repeat_interleave(self.slots)

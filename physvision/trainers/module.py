@@ -82,7 +82,7 @@ class PredictionTraining(LightningModule):
             decoder_samples: Samples that the decoder learns from: "all", or only "labeled" ones, rendered at true
                 states. At the wrong states of a young encoder a decoder learns to paint fog.
             encoder_updates: Number of first updates that train a `TableEncoder` alone, on the labeled samples of each
-                batch; they take a quarter of the time. A decoder that paints balls where none are teaches nothing.
+                batch; they take less than half of the time. A decoder that paints balls where none are teaches nothing.
         """
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model

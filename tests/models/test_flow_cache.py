@@ -40,3 +40,13 @@ def test_the_encoder_reads_flow_as_four_more_channels():
     states = [encoder.eval().observe(frames).state.q for _ in range(2)]
     assert torch.equal(*states)
     assert inner.pairs == 4
+
+
+def test_training_finds_the_flows_again_though_it_changes_colors():
+    inner = Counting()
+    network = VggEncoder(16, 8, width=0.05, pool=1, dropout=0.0)
+    encoder = TableEncoder(2, (64, 64), 1 / 30, network, BallCamera(2), codes=0, flow=CachedFlow(inner)).train()
+    frames = torch.randint(0, 256, (2, 5, 3, 64, 64), dtype=torch.uint8)
+    for _ in range(3):
+        encoder.observe(frames)
+    assert inner.pairs == 4

@@ -113,7 +113,7 @@ def test_crops_are_centered_on_objects_and_mirrored_without_a_trace(seed, monkey
         disc = (4.0 - ((at - x).square() + (at[:, None] - y).square()).sqrt()).clamp(0, 1)
         frames.append(disc.expand(3, 64, 64))
     clip = torch.stack(frames)[None]
-    monkeypatch.setattr(encoder, "_background", lambda *_: torch.zeros(1, 3, 64, 64))
+    monkeypatch.setattr(encoder, "registered_background", lambda *_: torch.zeros(1, 3, 64, 64))
     torch.manual_seed(seed)
     corrected = []
     for correct in (True, False):
