@@ -11,6 +11,8 @@ from physvision.kernels.layout import field
 PARAMETERS = {
     "mass": field("scalar", "links"),
     "first_moment": field("vec3", "links"),  # mass times center of mass, link frame
+    # Center of mass of a free link from its origin, about which contact by events integrates it; zero otherwise.
+    "link_center": field("vec3", "links"),
     "center": field("vec3", "bodies"),  # center of mass of a body, frame of its link
     "inertia": field("mat33", "links"),  # about the link's origin
     "rotation": field("mat33", "links"),  # parent to link at q = 0

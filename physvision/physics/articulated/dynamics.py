@@ -202,8 +202,10 @@ class TreeDynamics(MechanicalEngine):
                     structs = cache.store(properties, self._cast(state, properties), batch)
             return cache.device_model, structs, {}
         cast = self._cast(state, properties)
-        contact_parameters = cache.contact_parameters(cast, batch) if contacts else {}
-        return cache.device_model, None, cache.link_parameters(cast, batch) | contact_parameters
+        if contacts:
+            link_parameters, contact_parameters = cache.rollout_parameters(cast, batch)
+            return cache.device_model, None, link_parameters | contact_parameters
+        return cache.device_model, None, cache.link_parameters(cast, batch)
 
     def _are_mapped(self, properties: TreeProperties, batch: int) -> bool:
         """If true, a vmap repeats worlds with different properties."""

@@ -277,8 +277,9 @@ class Articulation(TreeDynamics):
         model, own = cache.device_model, self._cast(state, properties)
         q = model.link_parameters.normalize(state.q)
         parameters, pairs = cache.link_parameters(own, state.batch), cache.contact_parameters(own, state.batch)
+        link_parameters, contact_parameters = cache.rollout_parameters(own, state.batch)
         values = contact_geometry(model, q, parameters, pairs) | {"friction": pairs["pairs.friction"]}
-        inputs = (self._generalized_forces(controls), None, *parameters.values(), *pairs.values())
+        inputs = (self._generalized_forces(controls), None, *link_parameters.values(), *contact_parameters.values())
         values["impulse"] = self._contact_rollout(model, None, 1, 0).impulses(q, state.v, *inputs)
         rows = {name: row.to(q.device) for name, row in self._pairs.list_rows(self.geometry).items()}
         return select_contacts(max_separation, rows, values)

@@ -81,13 +81,13 @@ class ContactRollout(TreeOperation):
     ) -> list[Any]:
         """Structs that are the first arguments of both kernels."""
         if self.structs is not None:
-            tree, contacts = self.structs.tree, self.structs.contacts
+            tree, contacts = self.structs.contact_tree, self.structs.contacts
         else:
-            count = len(CONTACT_PARAMETERS)
+            count, centered = len(CONTACT_PARAMETERS), self.model.pairs is not None and self.model.pairs.is_centered
             limits = (SETTINGS.max_events, SETTINGS.restitution_threshold, SETTINGS.max_initial_penetration)
             values = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
             contacts = self.model.contacts_struct(values, *limits)
-            tree = self.model.tree_struct(dict(zip(PARAMETERS, parameters[:-count], strict=True)))
+            tree = self.model.tree_struct(dict(zip(PARAMETERS, parameters[:-count], strict=True)), centered=centered)
         return [tree, workspace.struct, forces, contacts, contact_workspace.struct]
 
     @override

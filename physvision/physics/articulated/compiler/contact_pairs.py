@@ -65,6 +65,7 @@ class ContactPairs:
         capacity: Largest number of blocks of the contact problem in a step.
         gyroscopic_links: With contact by events, links of free bodies without children, whose rotation is integrated
             to second order.
+        is_centered: If true, free links are integrated about their center of mass, by events.
         varying_roots: With contact by events, roots of other trees whose inertia or weight depends on their position.
         kernel_options: Options of the kernel module: "convex_pairs" with general convex pairs, "pyramidal" friction,
             and "midway" for contact points midway between surfaces.
@@ -96,6 +97,7 @@ class ContactPairs:
         pairs, groups = _feature_pairs(geometry, shape_pairs)
         compliant = contact.compliant_law is not None
         self.count = len(pairs)
+        self.is_centered = contact.by_events and bool((tree.kind == JOINT_KINDS["free"].code).any())
         self.gyroscopic_links, self.varying_roots = _position_dependent(tree) if contact.by_events else ([], [])
         self.limited_joints = np.flatnonzero(tree.limited)
         rotational = np.array([pair.shape_pair.has_rotational_friction for pair in pairs], bool)
@@ -187,11 +189,20 @@ class ContactPairs:
         rows |= {"first_body": bodies[self.first], "second_body": bodies[self.second]}
         return {name: torch.as_tensor(row) for name, row in rows.items()}
 
-    def pack(self, properties: TreeProperties, link_parameters: LinkParameters, batch: int) -> Parameters:
-        """Parameters of all shapes, pairs and rows for `batch` worlds, by the names of `arrays.CONTACT_PARAMETERS`."""
+    def pack(
+        self, properties: TreeProperties, link_parameters: LinkParameters, batch: int, centered: bool = False
+    ) -> Parameters:
+        """Parameters of all shapes, pairs and rows for `batch` worlds, by the names of `arrays.CONTACT_PARAMETERS`.
+
+        Args:
+            properties: Properties of bodies, joints and shapes.
+            link_parameters: Map from properties to link parameters.
+            batch: Number of worlds.
+            centered: If true, free links have their origin at their center of mass.
+        """
         p = properties
         pose = p.shape_pose[..., self.shape_rows, :, :]
-        rotation, offset = link_parameters.bodies_in_links(p)
+        rotation, offset = link_parameters.bodies_in_links(p, centered)
         body_rotation = append_row(rotation, link_parameters.identity)[..., self._body, :, :]
         body_offset = append_row(offset, offset.new_zeros(3))[..., self._body, :]
         torsion, rolling = p.rotational_friction.unbind(-1)

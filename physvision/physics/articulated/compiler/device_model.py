@@ -86,13 +86,16 @@ class DeviceModel:
         """Number of external forces in a step: one for each velocity and each transmission."""
         return self.tree.nv + self.counts["transmissions"]
 
-    def tree_struct(self, parameters: Parameters, springs: bool = True, friction: bool = True) -> Any:
+    def tree_struct(
+        self, parameters: Parameters, springs: bool = True, friction: bool = True, centered: bool = False
+    ) -> Any:
         """Struct `Tree` over parameters, which must stay alive as long as it is used.
 
         Args:
             parameters: Parameters of the links by the names of `arrays.PARAMETERS`.
             springs: If true, the springs of joints exert forces.
             friction: If true, the dry friction of joints exerts forces.
+            centered: If true, the origin of a free link may be its center of mass.
         """
         struct, tree = self.kernels.TreeStruct(), self.tree
         struct.links, struct.positions, struct.velocities, struct.bodies = tree.links, tree.nq, tree.nv, tree.bodies
@@ -101,7 +104,7 @@ class DeviceModel:
         # With contact by events, dry friction is a row of the contact problem instead.
         smooth = friction and not (self.pairs is not None and self.pairs.scalar_rows.friction_velocities.size)
         struct.dry_friction_velocity, struct.has_dry_friction = SETTINGS.friction_velocity, int(smooth)
-        struct.has_springs = int(springs)
+        struct.has_springs, struct.has_centers = int(springs), int(centered)
         struct.free_bodies = self._tree_arrays["free_body_link"].numel()
         struct.varying_trees = self._tree_arrays["varying_tree_root"].numel()
         struct.couplings, struct.has_fluid_drag = len(tree.coupling_source), int(tree.drag_axes is not None)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from physvision.kernels.layout import SHAPES, ArrayField
 from physvision.physics.articulated.arrays import PARAMETERS
+from physvision.physics.articulated.model.bodies import JOINT_KINDS
 from physvision.physics.articulated.model.fluid import drag_coefficients
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 from physvision.physics.articulated.model.properties import TreeProperties
@@ -26,7 +27,7 @@ class LinkParameters:
         def index(values: np.ndarray) -> Tensor:
             return torch.as_tensor(values, dtype=torch.long, device=device)
 
-        bodies = tree.bodies
+        bodies, self.links = tree.bodies, tree.links
         # The row behind the last body is the world, and the identity within a chain of links.
         self.placed = index(np.where(tree.placed_body < 0, bodies, tree.placed_body))
         carrier = np.where(tree.placed_body < 0, bodies, tree.body_parent[tree.placed_body])
@@ -54,11 +55,24 @@ class LinkParameters:
         self.no_drag = {"drag_axes": torch.zeros(bodies, 3, 3, dtype=dtype, device=device)}
         self.no_drag |= dict.fromkeys(("viscous_force", "viscous_moment", "dynamic_force", "dynamic_moment"), zeros)
         self.quaternions = [int(start) for start in tree.quaternions]
+        links = np.repeat(np.arange(tree.links), np.diff(tree.first_velocity))
+        driven = np.isin(
+            np.arange(tree.links), links[[*tree.coupling_source, *tree.coupling_target[tree.coupling_target < tree.nv]]]
+        )
+        self.is_free = torch.as_tensor((tree.kind == JOINT_KINDS["free"].code) & ~driven, device=device)
+        self.velocity_membership = tensor(links == np.arange(tree.links)[:, None])
 
-    def pack(self, properties: TreeProperties, batch: int) -> Parameters:
-        """Parameters of the links for `batch` worlds; shared ones are expanded, not copied."""
+    def pack(self, properties: TreeProperties, batch: int, centered: bool = False) -> Parameters:
+        """Parameters of the links for `batch` worlds; shared ones are expanded, not copied.
+
+        Args:
+            properties: Properties of bodies and joints.
+            batch: Number of worlds.
+            centered: If true, free links have their origin at their center of mass (see `link_centers`).
+        """
         p = properties
-        body_rotation, body_offset = self.bodies_in_links(p)
+        body_rotation, body_offset = self.bodies_in_links(p, centered)
+        centers = self.link_centers(p) if centered else p.position.new_zeros(self.links, 3)
         rotation, offset = self._link_placements(p, body_rotation, body_offset)
         center = _apply(body_rotation, p.center_of_mass) + body_offset
         moment = p.mass.unsqueeze(-1) * center
@@ -69,6 +83,7 @@ class LinkParameters:
         computed = {
             "mass": _apply(self.membership, p.mass),
             "first_moment": self.membership @ moment,
+            "link_center": centers,
             "center": center,
             "inertia": (self.membership @ inertia.flatten(-2)).unflatten(-1, (3, 3)),
             "rotation": rotation.mT,
@@ -86,10 +101,35 @@ class LinkParameters:
             return self.no_drag
         return {"drag_axes": body_rotation @ self.drag_axes, **drag_coefficients(p.drag_size, p.fluid)}
 
+    def link_centers(self, p: TreeProperties) -> Float[Tensor, "... links 3"]:
+        """Center of mass of each free link from the origin of its coordinates; zero for other links.
+
+        It is zero too where something acts on the coordinates themselves: springs, damping, dry friction, armature.
+        """
+        body_rotation, body_offset = self._bodies_in_links(p)
+        moment = self.membership @ (p.mass.unsqueeze(-1) * (_apply(body_rotation, p.center_of_mass) + body_offset))
+        mass = _apply(self.membership, p.mass)
+        resistance = _apply(self.velocity_membership, p.joint_damping + p.friction_loss + p.armature)
+        is_centered = self.is_free & (mass > 0) & (resistance + p.joint_stiffness == 0)
+        center = moment / torch.where(is_centered, mass, 1.0).unsqueeze(-1)
+        return torch.where(is_centered.unsqueeze(-1), center, 0.0)
+
     def bodies_in_links(
-        self, p: TreeProperties
+        self, p: TreeProperties, centered: bool = False
     ) -> tuple[Float[Tensor, "... bodies 3 3"], Float[Tensor, "... bodies 3"]]:
-        """Rotation and offset of each body's frame in its link, or in the world."""
+        """Rotation and offset of each body's frame in its link, or in the world.
+
+        Args:
+            p: Properties of bodies.
+            centered: If true, free links have their origin at their center of mass.
+        """
+        rotation, offset = self._bodies_in_links(p)
+        if centered:
+            centers = self.link_centers(p)
+            offset = offset - append_row(centers, centers.new_zeros(3))[..., self.body_link, :]
+        return rotation, offset
+
+    def _bodies_in_links(self, p: TreeProperties) -> tuple[Tensor, Tensor]:
         if not self.fixed:
             return self.body_rotation, self.body_offset
         body_rotation = rotation_matrix(p.orientation)

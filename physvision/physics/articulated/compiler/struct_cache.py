@@ -29,13 +29,15 @@ class ModelStructs(NamedTuple):
 
     Attributes:
         tree: Struct of the kinematic tree.
+        contact_tree: Struct of the tree in rollouts with contact, by events about the centers of mass of free links.
         contacts: Struct of the contact problem; None without contact.
         parameters: Parameters of the links and of the contact problem behind the structs.
     """
 
     tree: Any
+    contact_tree: Any
     contacts: Any
-    parameters: tuple[Parameters, Parameters]
+    parameters: tuple[Parameters, ...]
 
 
 class StructCache:
@@ -62,6 +64,13 @@ class StructCache:
     def contact_parameters(self, properties: TreeProperties, batch: int) -> Parameters:
         """Parameters of the contact problem for a number of worlds; empty without contact."""
         return {} if self._pairs is None else self._pairs.pack(properties, self.device_model.link_parameters, batch)
+
+    def rollout_parameters(self, properties: TreeProperties, batch: int) -> tuple[Parameters, Parameters]:
+        """Parameters of links and contact problem in rollouts with contact, by events about centers of mass."""
+        assert self._pairs is not None
+        link_parameters, centered = self.device_model.link_parameters, self._pairs.is_centered
+        contacts = self._pairs.pack(properties, link_parameters, batch, centered)
+        return link_parameters.pack(properties, batch, centered), contacts
 
     def lookup(self, properties: TreeProperties, batch: int) -> ModelStructs | None:
         """Structs of the last call if it had these properties and this batch size, otherwise None."""
@@ -106,14 +115,17 @@ class StructCache:
         # Parameters that two worlds share have a stride of zero, and so serve any number of worlds.
         worlds = max(batch, 2)
         link_parameters = self.link_parameters(properties, worlds)
-        contact_parameters = self.contact_parameters(properties, worlds)
-        contacts = None
+        tree = self.device_model.tree_struct(link_parameters, springs, friction)
+        contact_tree, contacts, kept = tree, None, (link_parameters,)
         if self._pairs is not None:
+            centered, contact_parameters = self.rollout_parameters(properties, worlds)
+            kept = (link_parameters, centered, contact_parameters)
+            if bool((centered["link_center"] != 0).any()):
+                contact_tree = self.device_model.tree_struct(centered, springs, friction, centered=True)
             contacts = self.device_model.contacts_struct(
                 contact_parameters, SETTINGS.max_events, SETTINGS.restitution_threshold, max_penetration
             )
-        tree = self.device_model.tree_struct(link_parameters, springs, friction)
-        return ModelStructs(tree, contacts, (link_parameters, contact_parameters))
+        return ModelStructs(tree, contact_tree, contacts, kept)
 
 
 def _versions(properties: TreeProperties) -> list[int]:

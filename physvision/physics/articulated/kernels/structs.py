@@ -74,6 +74,7 @@ class TreeStruct:
     free_bodies: int  # free links without children, whose rotation is integrated to second order
     free_body_link: wp.array(dtype=wp.int32)
     has_fluid_drag: int
+    has_centers: int  # whether the origin of a free link is its center of mass, and not that of its coordinates
 
 
 @wp.struct

@@ -287,7 +287,9 @@ def record_quality(contact: Contact, world: int, row: int):
 
 
 @wp.func(inline=True)
-def take_step(h: scalar, tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, is_last: int):
+def run_events(
+    h: scalar, tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, is_last: int
+):
     """Run all events of a step from row 0; returns their number, or -1 if the step fails.
 
     In the last step of a rollout the impulses are summed up.

@@ -33,6 +33,7 @@ from .fluid_drag import add_fluid_drag, fluid_drag_backward
 from .gyroscopic import gyroscopic_correction_backward
 from .joint_forces import (
     apply_joint_forces,
+    centering_moments_backward,
     couplings_backward,
     gather_wrenches,
     joint_forces_backward,
@@ -98,6 +99,8 @@ def dynamics_residual_backward(
     for d in range(tree.velocities):
         joint_forces_backward(tree, work, gradients, world, step, row, d, h)
     couplings_backward(tree, work, world, row)
+    if tree.has_centers != 0:
+        centering_moments_backward(tree, work, forces, gradients, world, step, row, state_row)
     if h > scalar(0.0):
         gyroscopic_correction_backward(tree, work, gradients, world, row, h)
     for i in range(tree.links):

@@ -4,9 +4,9 @@ import warp as wp
 
 from ..precision import scalar
 from ..spatial.vectors import transpose_product, zero3
-from ..structs import Forces, Gradients, Tree, Workspace
+from ..structs import FREE, Forces, Gradients, Tree, Workspace
 from .gyroscopic import add_gyroscopic_correction
-from .joints import subtract_spring_force
+from .joints import add3, read3, subtract_spring_force
 
 
 @wp.func
@@ -24,6 +24,62 @@ def smoothed_sign_rate_slope(x: scalar):
         return x * (scalar(-2.0) / scalar(3.0) + x * x * (scalar(8.0) / scalar(15.0)))
     t = wp.tanh(x)
     return (scalar(1.0) - t * t - t / x) / x
+
+
+@wp.func
+def free_joint_force(tree: Tree, work: Workspace, forces: Forces, world: int, step: int, i: int):
+    """Return the external force on the coordinates of free link i, in the axes of the link."""
+    d = tree.first_velocity[i]
+    force = zero3()
+    for k in range(3):
+        force = force + forces.torque[world, step, d + k] * work.axis_linear[world, d + k]
+    return transpose_product(work.orientation[world, i], force)
+
+
+@wp.func
+def add_centering_moments(tree: Tree, work: Workspace, forces: Forces, world: int, step: int):
+    """Add the moments −c × f about the centers of mass by the external forces f on free links.
+
+    These act where the coordinates of the joint have their origin, at −c from the center of mass.
+    """
+    for i in range(tree.links):
+        if tree.joint[i] == FREE:
+            d = tree.first_velocity[i] + 3
+            moment = wp.cross(free_joint_force(tree, work, forces, world, step, i), tree.link_center[world, i])
+            for k in range(3):
+                work.rhs[world, d + k] = work.rhs[world, d + k] + moment[k]
+
+
+@wp.func
+def centering_moments_backward(
+    tree: Tree,
+    work: Workspace,
+    forces: Forces,
+    gradients: Gradients,
+    world: int,
+    step: int,
+    row: int,
+    state_row: int,
+):
+    """Compute the adjoint of −λ · (moments of `add_centering_moments`) = λ · (c × f), for links placed at `state_row`.
+
+    A rotation δ of the link changes f by f × δ.
+    """
+    for i in range(tree.links):
+        if tree.joint[i] == FREE:
+            d = tree.first_velocity[i]
+            center = tree.link_center[world, i]
+            force = free_joint_force(tree, work, forces, world, step, i)
+            multiplier = read3(work.multiplier, world, row, d + 3)
+            force_bar = wp.cross(multiplier, center)
+            add3(work.q_bar, world, state_row, d + 3, wp.cross(force_bar, force))
+            along = work.orientation[world, i] * force_bar
+            for k in range(3):
+                gradients.torque[world, step, d + k] = gradients.torque[world, step, d + k] + wp.dot(
+                    work.axis_linear[world, d + k], along
+                )
+            if gradients.is_requested != 0:
+                gradients.link_center[world, i] = gradients.link_center[world, i] + wp.cross(force, multiplier)
 
 
 @wp.func
@@ -47,6 +103,8 @@ def apply_joint_forces(tree: Tree, work: Workspace, forces: Forces, world: int, 
         if d < tree.velocities:
             push = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
             work.rhs[world, d] = work.rhs[world, d] + push
+    if tree.has_centers != 0:
+        add_centering_moments(tree, work, forces, world, step)
     if h > scalar(0.0):
         add_gyroscopic_correction(tree, work, world, row, h)
     if tree.has_springs != 0:

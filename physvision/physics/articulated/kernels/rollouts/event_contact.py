@@ -11,9 +11,10 @@ import warp as wp
 from ..collision.broad_phase import next_candidate
 from ..collision.narrow_phase import candidate_separation, update_poses
 from ..contact.event_adjoint import event_backward
-from ..contact.events import begin_event, end_event, take_step
+from ..contact.events import begin_event, end_event, run_events
 from ..precision import FUSED, Array3d, scalar
 from ..structs import Contact, System, Tree, Workspace
+from .centering import center_state, shift_state_backward, uncenter_state
 from .template import rollout_kernels
 from .trajectory import load_state, load_state_adjoint
 
@@ -23,6 +24,7 @@ def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world:
     """Return True if no initial penetration exceeds the limit, of shapes or of joints beyond their limits."""
     valid = bool(True)
     load_state(tree, work, world, 0, q, v)
+    center_state(tree, work, world, 0)
     update_poses(tree, contact, s, world, work.q, 0)
     pair = next_candidate(contact, s, world, 0, -s.model.max_penetration)
     while pair < s.model.candidates:
@@ -30,6 +32,16 @@ def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world:
             valid = bool(False)
         pair = next_candidate(contact, s, world, pair + 1, -s.model.max_penetration)
     return valid
+
+
+@wp.func(inline=True)
+def take_step(h: scalar, tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, is_last: int):
+    """Advance the state in row 0 by a step; returns the row of the state after it, or -1 if the step fails."""
+    center_state(tree, work, world, 0)
+    row = run_events(h, tree, work, contact, s, world, step, is_last)
+    if row >= 0:
+        uncenter_state(tree, work, world, row)
+    return row
 
 
 @wp.func(inline=True)
@@ -48,6 +60,7 @@ def step_backward(
     trajectory_v_bar: Array3d,
 ):
     """Run the events of a step forward, then their adjoints backward; the last event is computed once for both."""
+    center_state(tree, work, world, 0)
     contact.events.remaining_time[world, 0] = h
     remaining_bar = scalar(0.0)
     is_backward = wp.int32(0)
@@ -63,9 +76,11 @@ def step_backward(
                 load_state_adjoint(
                     tree, work, world, row + 1, step + 1, steps, truncate, q, trajectory_q_bar, trajectory_v_bar
                 )
+                shift_state_backward(tree, work, s.gradients, world, row + 1, scalar(-1.0))
         if is_backward != 0:
             remaining_bar = event_backward(tree, work, contact, s, world, step, row, remaining_bar)
             row -= 1
+    shift_state_backward(tree, work, s.gradients, world, 0, scalar(1.0))
 
 
 # Loops of the adjoint are not unrolled: they would take a fifth more time to compile, and run no faster.
