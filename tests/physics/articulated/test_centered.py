@@ -83,14 +83,14 @@ def test_motion_does_not_depend_on_the_origin(friction):
     place = tuple((np.array(CENTER) - shift.numpy()).tolist())
     shape = Placed(Sphere(RADIUS), pose=pose(-shift.numpy()))
     far = Body("ball", None, [Joint("free")], MASS, place, inertia, shapes=[shape])
-    one, other = (engine(0.01, [body], 0.6, friction) for body in (near, far))
+    near_engine, far_engine = (engine(0.01, [body], 0.6, friction) for body in (near, far))
     state = start(0.2)
-    arm = one.poses(state)[0, 0, :3, :3] @ shift
+    arm = near_engine.poses(state)[0, 0, :3, :3] @ shift
     q, v = state.q.clone(), state.v.clone()
     q[0, :3] += arm
-    v[0, :3] += one.poses(state)[0, 0, :3, :3] @ torch.linalg.cross(state.v[0, 3:], shift)
-    first, second = one.rollout(state, 80).final, other.rollout(State(q, v), 80).final
-    back = second.q[0, :3] - one.poses(first)[0, 0, :3, :3] @ shift
+    v[0, :3] += near_engine.poses(state)[0, 0, :3, :3] @ torch.linalg.cross(state.v[0, 3:], shift)
+    first, second = near_engine.rollout(state, 80).final, far_engine.rollout(State(q, v), 80).final
+    back = second.q[0, :3] - near_engine.poses(first)[0, 0, :3, :3] @ shift
     assert torch.allclose(second.q[0, 3:], first.q[0, 3:], atol=1e-10)
     assert torch.allclose(back, first.q[0, :3], atol=1e-10)
     assert torch.allclose(second.v[0, 3:], first.v[0, 3:], atol=1e-9)
@@ -122,8 +122,8 @@ def test_gradients_of_off_center_bodies():
     arm = Body("arm", "base", [hinge], 0.3, (0.0, 0.05, 0.1), (0.002, 0.003, 0.001), (0.1, 0, 0.02))
     fixed = Body("plate", "base", [], 0.2, (0.02, 0.03, 0.01), (0.002, 0.002, 0.001), (0, 0.05, 0.02))
     moments, shapes = (0.002, 0.003, 0.0025), [Placed(Sphere(0.08))]
-    other = Body("ball", None, [Joint("free")], 0.4, (0.02, 0.01, 0.01), moments, shapes=shapes)
-    mechanism = engine(5e-3, [base, arm, fixed, other], 0.5, 0.3)
+    loose = Body("ball", None, [Joint("free")], 0.4, (0.02, 0.01, 0.01), moments, shapes=shapes)
+    mechanism = engine(5e-3, [base, arm, fixed, loose], 0.5, 0.3)
     generator = torch.Generator().manual_seed(1)
     q = mechanism.initial_state(1, DOUBLE).q
     q[:, 2], q[:, -7], q[:, -5] = 0.14, 0.5, 0.12

@@ -56,10 +56,10 @@ class LinkParameters:
         self.no_drag |= dict.fromkeys(("viscous_force", "viscous_moment", "dynamic_force", "dynamic_moment"), zeros)
         self.quaternions = [int(start) for start in tree.quaternions]
         links = np.repeat(np.arange(tree.links), np.diff(tree.first_velocity))
-        driven = np.isin(
+        has_source = np.isin(
             np.arange(tree.links), links[[*tree.coupling_source, *tree.coupling_target[tree.coupling_target < tree.nv]]]
         )
-        self.is_free = torch.as_tensor((tree.kind == JOINT_KINDS["free"].code) & ~driven, device=device)
+        self.is_free = torch.as_tensor((tree.kind == JOINT_KINDS["free"].code) & ~has_source, device=device)
         self.velocity_membership = tensor(links == np.arange(tree.links)[:, None])
 
     def pack(self, properties: TreeProperties, batch: int, centered: bool = False) -> Parameters:

@@ -116,16 +116,16 @@ class StructCache:
         worlds = max(batch, 2)
         link_parameters = self.link_parameters(properties, worlds)
         tree = self.device_model.tree_struct(link_parameters, springs, friction)
-        contact_tree, contacts, kept = tree, None, (link_parameters,)
+        contact_tree, contacts, parameters = tree, None, (link_parameters,)
         if self._pairs is not None:
             centered, contact_parameters = self.rollout_parameters(properties, worlds)
-            kept = (link_parameters, centered, contact_parameters)
+            parameters = (link_parameters, centered, contact_parameters)
             if bool((centered["link_center"] != 0).any()):
                 contact_tree = self.device_model.tree_struct(centered, springs, friction, centered=True)
             contacts = self.device_model.contacts_struct(
                 contact_parameters, SETTINGS.max_events, SETTINGS.restitution_threshold, max_penetration
             )
-        return ModelStructs(tree, contact_tree, contacts, kept)
+        return ModelStructs(tree, contact_tree, contacts, parameters)
 
 
 def _versions(properties: TreeProperties) -> list[int]:
