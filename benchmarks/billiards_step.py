@@ -18,7 +18,7 @@ from jsonargparse import auto_cli
 
 from physvision.core import State, brightness
 from physvision.core.resources import find
-from physvision.datasets import DataModule
+from physvision.datasets import DataModule, WindowShape
 from physvision.models import build
 
 
@@ -43,12 +43,12 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     torch.manual_seed(0)
     settings = yaml.safe_load(find(f"{config}.yaml", "trainers").read_text())
     model = build(settings["model"]["model"])
-    options = {name: settings["data"][name] for name in ("batch_size", "horizon")}
-    source = DataModule(data, **options)
+    batch_size, shape = settings["data"]["batch_size"], WindowShape(**settings["data"]["shape"])
+    source = DataModule(data, batch_size, shape)
     source.setup("fit")
     windows = source.windows("train")
-    batch = windows.__getitems__(list(range(options["batch_size"])))
-    frames, steps = brightness(batch.observed), options["horizon"]
+    batch = windows.__getitems__(list(range(batch_size)))
+    frames, steps = brightness(batch.observed), shape.horizon
     encoder = model.encoder
 
     def half() -> torch.autocast:
@@ -79,7 +79,7 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     learn_network()
     learn_decoder()
     parts = {
-        "reading the windows": lambda: windows.__getitems__(list(range(options["batch_size"]))),
+        "reading the windows": lambda: windows.__getitems__(list(range(batch_size))),
         "perception: disturbance, masks, places, flow": look,
         "the encoder's network": learn_network,
         "the physics layer, 10 steps": learn_physics,
@@ -88,7 +88,7 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     }
     results = {name: seconds(part, repeats) for name, part in parts.items()}
     total = sum(results.values())
-    print(f"{config}, a step of {options['batch_size']} windows: {1e3 * total:.0f} ms of one thread")
+    print(f"{config}, a step of {batch_size} windows: {1e3 * total:.0f} ms of one thread")
     for name, spent in results.items():
         print(f"{name:<46} {1e3 * spent:>8.1f} ms {100 * spent / total:>6.1f} %")
 

@@ -26,7 +26,15 @@ from torch import Tensor
 
 from physvision.camera import Camera
 from physvision.core import Coordinates, brightness
-from physvision.datasets import BilliardsRecipe, DataModule, PendulumRecipe, Recipe, generate
+from physvision.datasets import (
+    BilliardsRecipe,
+    DataModule,
+    LabelSettings,
+    PendulumRecipe,
+    Recipe,
+    WindowShape,
+    generate,
+)
 from physvision.estimation import descend
 from physvision.losses import multi_scale
 from physvision.models import MlpEncoder, PredictiveAutoencoder
@@ -75,7 +83,7 @@ def billiards(seeds: int, updates: int, data: str, runs: Path) -> dict[str, list
 def pendulum(seed: int, updates: int, data: str) -> tuple[float, float, float]:
     """Errors of angles before training, after it, and ten frames ahead, rad: means over held-out windows."""
     torch.manual_seed(seed)
-    source = DataModule(data, 16, horizon=AHEAD, stride=5, label_fraction=0.0, memory=True)
+    source = DataModule(data, 16, WindowShape(horizon=AHEAD, stride=5), LabelSettings(0.0), memory=True)
     source.setup("fit")
     recipe = PendulumRecipe(lengths=LENGTHS, size=PIXELS)
     distance, angle = recipe.view

@@ -20,7 +20,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import Coordinates, State, Trajectory, brightness
-from physvision.datasets import DataModule, Dataset
+from physvision.datasets import DataModule, Dataset, WindowShape
 from physvision.datasets.sample import join
 from physvision.losses.frames import mean_square
 from physvision.models import NetworkEngine, ObjectEncoder, PredictiveAutoencoder, StatePerceptron, load
@@ -65,7 +65,7 @@ class Truth:
 
 
 def held_out(data: str, stride: int) -> Truth:
-    source = DataModule(data, 64, horizon=AHEAD, stride=stride)
+    source = DataModule(data, 64, WindowShape(horizon=AHEAD, stride=stride))
     source.setup("test")
     whole = join(list(source.test_dataloader()))
     ahead = whole.ahead

@@ -26,7 +26,7 @@ from jsonargparse import auto_cli
 
 from physvision.core import Coordinates, brightness
 from physvision.core.resources import find
-from physvision.datasets import DataModule
+from physvision.datasets import DataModule, LabelSettings, WindowShape
 from physvision.models import ObjectEncoder, build
 from physvision.models.objects import ObjectViews
 from physvision.trainers import PredictionTraining, Supervision
@@ -127,10 +127,8 @@ def source(data: str, stride: int, fraction: float, labeled_only: bool) -> DataM
     return DataModule(
         data,
         BATCH,
-        horizon=AHEAD,
-        stride=stride,
-        label_fraction=fraction,
-        labeled_share=1.0 if labeled_only else LABELED_SHARE,
+        WindowShape(horizon=AHEAD, stride=stride),
+        LabelSettings(fraction, share=1.0 if labeled_only else LABELED_SHARE),
         memory=True,
     )
 

@@ -17,7 +17,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import brightness
-from physvision.datasets import BilliardsRecipe, DataModule, generate
+from physvision.datasets import BilliardsRecipe, DataModule, LabelSettings, WindowShape, generate
 from physvision.estimation import descend
 from physvision.losses.frames import multi_scale
 from physvision.models import ObjectEncoder, PredictiveAutoencoder, TableCamera, VggEncoder, learned_table
@@ -130,9 +130,8 @@ def main(
     source = DataModule(
         build_model(data, restitution, radius, seed),
         32,
-        horizon=AHEAD,
-        stride=3,
-        label_fraction=0.0,
+        WindowShape(horizon=AHEAD, stride=3),
+        LabelSettings(0.0),
         memory=True,
     )
     source.setup()

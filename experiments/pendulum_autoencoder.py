@@ -27,7 +27,7 @@ from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import Coordinates, Trajectory, brightness
-from physvision.datasets import DataModule, Sample
+from physvision.datasets import DataModule, Sample, WindowShape
 from physvision.models import Forecast, PredictiveAutoencoder, load
 from physvision.models.checkpoints import read_checkpoint
 from physvision.trainers import PredictionMetrics
@@ -83,7 +83,7 @@ def children_seconds() -> float:
 
 def held_out(data: str, stride: int = 10) -> list[Sample]:
     """Batches of the test split that reach 3 s ahead."""
-    source = DataModule(data, 64, horizon=STEPS[-1], stride=stride)
+    source = DataModule(data, 64, WindowShape(horizon=STEPS[-1], stride=stride))
     source.setup("test")
     return list(source.test_dataloader())
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core import Coordinates, State, Trajectory, brightness
-from physvision.datasets import DataModule, Sample
+from physvision.datasets import DataModule, Sample, WindowShape
 from physvision.models import PredictiveAutoencoder, TableEncoder, load
 from physvision.models.segmentation import find_instances, match_order
 from physvision.models.tabletop import back_project
@@ -216,7 +216,7 @@ def main(
     """
     trained = load(model)
     module = PredictionTraining(trained, Supervision(Coordinates(trained.engine.nq))).eval()
-    source = DataModule(str(data), 16, 30, AHEAD, stride=20, given_properties=["walls"])
+    source = DataModule(str(data), 16, WindowShape(30, AHEAD, 20), given_properties=["walls"])
     source.setup("validate" if split == "valid" else "test")
     loader = source.val_dataloader() if split == "valid" else source.test_dataloader()
     samples = [sample for _, sample in zip(range(batches), loader, strict=False)]

@@ -1,87 +1,44 @@
 """Types that every part of physvision shares: states, clips, shapes, errors and checks; it imports no other part."""
 
-from physvision.core.clip import Clip, brightness
-from physvision.core.coordinates import Coordinates
+from physvision.core.clip import Clip as Clip, brightness as brightness
+from physvision.core.coordinates import Coordinates as Coordinates
 from physvision.core.errors import (
-    CheckpointError,
-    DataError,
-    DerivativeError,
-    DeviceError,
-    DtypeError,
-    FileError,
-    InputError,
-    MissingError,
-    ModelError,
-    PhysvisionError,
-    ShapeError,
-    TrainingError,
-    UnsupportedError,
-    VideoError,
+    CheckpointError as CheckpointError,
+    DataError as DataError,
+    DerivativeError as DerivativeError,
+    DeviceError as DeviceError,
+    DtypeError as DtypeError,
+    FileError as FileError,
+    InputError as InputError,
+    MissingError as MissingError,
+    ModelError as ModelError,
+    PhysvisionError as PhysvisionError,
+    ShapeError as ShapeError,
+    TrainingError as TrainingError,
+    UnsupportedError as UnsupportedError,
+    VideoError as VideoError,
 )
 from physvision.core.registry import register_all
-from physvision.core.resources import StrPath
-from physvision.core.scene import Pinhole, Scene, SceneObject
+from physvision.core.resources import StrPath as StrPath
+from physvision.core.scene import Pinhole as Pinhole, Scene as Scene, SceneObject as SceneObject
 from physvision.core.shapes import (
-    Appearance,
-    Box,
-    Capsule,
-    Circle,
-    Cylinder,
-    Disc,
-    Ellipsoid,
-    Hull,
-    Placed,
-    Plane,
-    Polygon,
-    Rectangle,
-    Shape,
-    Sphere,
+    Appearance as Appearance,
+    Box as Box,
+    Capsule as Capsule,
+    Circle as Circle,
+    Cylinder as Cylinder,
+    Disc as Disc,
+    Ellipsoid as Ellipsoid,
+    Hull as Hull,
+    Placed as Placed,
+    Plane as Plane,
+    Polygon as Polygon,
+    Rectangle as Rectangle,
+    Shape as Shape,
+    Sphere as Sphere,
 )
-from physvision.core.state import State, Status, Trajectory
-from physvision.core.state_files import load_states, save_states
-
-__all__ = [
-    "Appearance",
-    "Box",
-    "Capsule",
-    "CheckpointError",
-    "Circle",
-    "Clip",
-    "Coordinates",
-    "Cylinder",
-    "DataError",
-    "DerivativeError",
-    "DeviceError",
-    "Disc",
-    "DtypeError",
-    "Ellipsoid",
-    "FileError",
-    "Hull",
-    "InputError",
-    "MissingError",
-    "ModelError",
-    "PhysvisionError",
-    "Pinhole",
-    "Placed",
-    "Plane",
-    "Polygon",
-    "Rectangle",
-    "Scene",
-    "SceneObject",
-    "Shape",
-    "ShapeError",
-    "Sphere",
-    "State",
-    "Status",
-    "StrPath",
-    "TrainingError",
-    "Trajectory",
-    "UnsupportedError",
-    "VideoError",
-    "brightness",
-    "load_states",
-    "save_states",
-]
+from physvision.core.state import State as State, Status as Status, Trajectory as Trajectory
+from physvision.core.state_files import load_states as load_states, save_states as save_states
 
 register_all(
     "physvision.core",

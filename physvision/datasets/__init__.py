@@ -2,44 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from physvision.datasets.billiards import BilliardsRecipe
-from physvision.datasets.block import BlockRecipe
-from physvision.datasets.dataset import Dataset
-from physvision.datasets.dye import DyeRecipe
-from physvision.datasets.generation import generate
-from physvision.datasets.importing import import_video
-from physvision.datasets.pendulum import PendulumRecipe
-from physvision.datasets.recipe import Recipe
-from physvision.datasets.registry import repair
-from physvision.datasets.sample import Sample
-from physvision.datasets.sampling import ShardSampler
-from physvision.datasets.showing import show
-from physvision.datasets.swing import SwingRecipe
-from physvision.datasets.tabletop import TabletopRecipe
-from physvision.datasets.windows import Windows, WindowShape
+from physvision.datasets.billiards import BilliardsRecipe as BilliardsRecipe
+from physvision.datasets.block import BlockRecipe as BlockRecipe
+from physvision.datasets.dataset import Dataset as Dataset
+from physvision.datasets.dye import DyeRecipe as DyeRecipe
+from physvision.datasets.generation import generate as generate
+from physvision.datasets.importing import import_video as import_video
+from physvision.datasets.pendulum import PendulumRecipe as PendulumRecipe
+from physvision.datasets.recipe import Recipe as Recipe
+from physvision.datasets.registry import repair as repair
+from physvision.datasets.sample import Sample as Sample
+from physvision.datasets.sampling import ShardSampler as ShardSampler
+from physvision.datasets.showing import show as show
+from physvision.datasets.swing import SwingRecipe as SwingRecipe
+from physvision.datasets.tabletop import TabletopRecipe as TabletopRecipe
+from physvision.datasets.windows import LabelSettings as LabelSettings, Windows as Windows, WindowShape as WindowShape
 
 if TYPE_CHECKING:
-    from physvision.datasets.modules import DataModule
-
-__all__ = [
-    "BilliardsRecipe",
-    "BlockRecipe",
-    "DataModule",
-    "Dataset",
-    "DyeRecipe",
-    "PendulumRecipe",
-    "Recipe",
-    "Sample",
-    "ShardSampler",
-    "SwingRecipe",
-    "TabletopRecipe",
-    "WindowShape",
-    "Windows",
-    "generate",
-    "import_video",
-    "repair",
-    "show",
-]
+    from physvision.datasets.modules import DataModule as DataModule
 
 
 def __getattr__(name: str):

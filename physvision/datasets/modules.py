@@ -14,7 +14,7 @@ from physvision.datasets.dataset import Dataset
 from physvision.datasets.loading import ResumableLoader
 from physvision.datasets.recipe import SPLITS
 from physvision.datasets.sampling import ShardSampler
-from physvision.datasets.windows import Windows, WindowShape
+from physvision.datasets.windows import ALL_LABELED, DEFAULT_SHAPE, LabelSettings, Windows, WindowShape
 
 
 class DataModule(LightningDataModule):
@@ -28,12 +28,8 @@ class DataModule(LightningDataModule):
         self,
         path: str,
         batch_size: int = 64,
-        frames_in: int = 3,
-        horizon: int = 10,
-        stride: int = 1,
-        label_fraction: float | int = 1.0,
-        label_seed: int = 0,
-        labeled_share: float = 0.0,
+        shape: WindowShape = DEFAULT_SHAPE,
+        labels: LabelSettings = ALL_LABELED,
         given_properties: Sequence[str] = (),
         masks: bool = False,
         workers: int = 0,
@@ -46,14 +42,8 @@ class DataModule(LightningDataModule):
         Args:
             path: Folder of the data set.
             batch_size: Number of samples of a batch and process.
-            frames_in: Number of consecutive frames that are given.
-            horizon: Number of frames after them.
-            stride: Number of frames between the starts of neighboring samples.
-            label_fraction: Fraction of the training trials whose samples carry states and properties. Trials of a
-                smaller fraction are among those of a larger one.
-            label_seed: Seed of the choice of labeled trials.
-            labeled_share: Least fraction of labeled samples in every batch, as far as it is a whole number; labeled
-                samples are repeated for it within an epoch. With 1, unlabeled samples are left out.
+            shape: Numbers of frames of a sample.
+            labels: Choice of the labeled training trials, and their share of a batch.
             given_properties: Names of properties that samples without labels carry too, e.g. ["walls"].
             masks: If true, read the objects' masks.
             workers: Number of processes that load; 0 loads in the training process.
@@ -65,10 +55,8 @@ class DataModule(LightningDataModule):
         check_count("batch_size", batch_size)
         check_count("workers", workers, minimum=0)
         self.path, self.batch_size, self.workers, self.seed, self.verify = path, batch_size, workers, seed, verify
-        self.memory = memory
-        self.label_fraction, self.label_seed, self.labeled_share = label_fraction, label_seed, labeled_share
+        self.shape, self.labels, self.memory = shape, labels, memory
         self.given_properties, self.masks = tuple(given_properties), masks
-        self.shape = WindowShape(frames_in, horizon, stride)
         self._windows: dict[str, Windows] = {}
         self._training: ResumableLoader | None = None
         self._position: dict[str, int] | None = None
@@ -76,13 +64,11 @@ class DataModule(LightningDataModule):
     def windows(self, split: str) -> Windows:
         """Windows of one split of the data set."""
         if split not in self._windows:
-            fraction = self.label_fraction if split == "train" else 1.0
             dataset = Dataset(self.path, split, verify=self.verify, memory=self.memory)
             if len(dataset) == 0:
                 raise DataError(f"{self.path}: has no trials for {split}; make it with at least 10 trials")
-            self._windows[split] = Windows(
-                dataset, self.shape, fraction, self.label_seed, self.given_properties, self.masks
-            )
+            labels = self.labels if split == "train" else ALL_LABELED
+            self._windows[split] = Windows(dataset, self.shape, labels, self.given_properties, self.masks)
         return self._windows[split]
 
     @property
@@ -129,16 +115,15 @@ class DataModule(LightningDataModule):
         return self._loader("test", shuffle=False)
 
     def _loader(self, split: str, shuffle: bool) -> ResumableLoader:
-        rank, ranks = self._place()
         return ResumableLoader(
-            ShardSampler(self.windows(split), rank, ranks, shuffle, self.seed, labeled_share=self.labeled_share),
+            ShardSampler(self.windows(split), *self._rank(), shuffle, self.seed),
             self.batch_size,
             num_workers=self.workers,
             persistent_workers=self.workers > 0,
             pin_memory=torch.cuda.is_available(),
         )
 
-    def _place(self) -> tuple[int, int]:
+    def _rank(self) -> tuple[int, int]:
         """Rank of this process and number of processes, from Lightning or else torch.distributed."""
         if self.trainer is not None:
             return self.trainer.global_rank, self.trainer.world_size

@@ -9,7 +9,6 @@ from torch.utils.data import DistributedSampler
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
-from physvision.datasets.recipe import check_number
 from physvision.datasets.windows import Windows, random_stream
 
 
@@ -17,8 +16,8 @@ class ShardSampler(DistributedSampler):
     """Distributed sampler that deals out whole shards and stratifies every rank's epoch by labels.
 
     Shards are reassigned in every epoch, so that a rank opens and caches only its own files. All ranks draw equally
-    many windows: the largest rank's number, or the smallest rank's with `drop_last`; shorter ranks repeat windows. With
-    fewer shards than ranks, single windows are dealt out. Where some windows are labeled and others are not, shards
+    many windows, the largest rank's number; shorter ranks repeat windows. With fewer shards than ranks, single windows
+    are dealt out. Where some windows are labeled and others are not, shards
     are dealt out by their unlabeled windows, and every rank gets equally many labeled ones.
 
     In a shuffled epoch labeled windows lie at equal distances. So any number of consecutive windows, and with it every
@@ -32,8 +31,6 @@ class ShardSampler(DistributedSampler):
         ranks: int = 1,
         shuffle: bool = True,
         seed: int = 0,
-        drop_last: bool = False,
-        labeled_share: float = 0.0,
     ) -> None:
         """Sample windows for one process of a training.
 
@@ -43,18 +40,13 @@ class ShardSampler(DistributedSampler):
             ranks: Number of processes.
             shuffle: If true, draw another order in every epoch.
             seed: Seed of the order; all ranks have the same.
-            drop_last: If true, shorten all ranks to the smallest one.
-            labeled_share: Least fraction of labeled windows in a shuffled epoch. Labeled windows are repeated for it,
-                and unlabeled ones left out, so that the length of the epoch stays. 1 leaves labeled ones alone.
         """
         check_count("ranks", ranks)
-        check_number("labeled_share", labeled_share, 0, 1)
-        if labeled_share == 1 and not windows.labeled.any():
+        if windows.labels.share == 1 and not windows.labeled.any():
             raise InputError(
-                "labeled_share: 1 leaves nothing to learn from, since no sample is labeled; raise label_fraction"
+                "labels.share: 1 leaves nothing to learn from, since no sample is labeled; raise labels.fraction"
             )
-        self.labeled_share = labeled_share
-        super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed, drop_last=drop_last)
+        super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed)
         self.windows = windows
         # Number of windows at the beginning of the next epoch that were read before an interruption.
         self.skipped = 0
@@ -70,12 +62,11 @@ class ShardSampler(DistributedSampler):
         self._shard_of_labeled = np.repeat(
             np.arange(len(shards)), [labels[shard].sum() if mixed else 0 for shard in shards]
         )
-        size = min if drop_last else max
         remaining, labeled = ([len(part) for part in stratum] for stratum in self._deal(epoch=0))
-        self._labeled_count = size(labeled)
-        self._count = size(remaining) + self._labeled_count
+        self._labeled_count = max(labeled)
+        self._count = max(remaining) + self._labeled_count
         if mixed and shuffle:
-            self._labeled_count = max(self._labeled_count, round(labeled_share * self._count))
+            self._labeled_count = max(self._labeled_count, round(windows.labels.share * self._count))
 
     def _deal(self, epoch: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Windows of each rank in this epoch: whole shards, and equal parts of the stratum of labeled windows."""

@@ -55,6 +55,31 @@ class WindowShape:
         return self.frames_in + self.horizon
 
 
+@dataclass(frozen=True)
+class LabelSettings:
+    """Choice of the trials whose samples carry states and properties.
+
+    Attributes:
+        fraction: Fraction of the trials that are labeled, 0 to 1. Trials of a smaller fraction are among those of a
+            larger one.
+        seed: Seed of the choice.
+        share: Least fraction of labeled samples in every shuffled batch, as far as it is a whole number. Labeled
+            samples are repeated for it and unlabeled ones left out, so that an epoch keeps its length; with 1, only
+            labeled samples remain.
+    """
+
+    fraction: float | int = 1.0
+    seed: int = 0
+    share: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("fraction", "share"):
+            check_number(f"labels.{name}", getattr(self, name), 0, 1)
+
+
+DEFAULT_SHAPE, ALL_LABELED = WindowShape(), LabelSettings()
+
+
 class Windows(TorchDataset):
     """All windows of a data set, read as `Sample` with frames in bytes and states in float32.
 
@@ -65,9 +90,8 @@ class Windows(TorchDataset):
     def __init__(
         self,
         dataset: Dataset,
-        shape: WindowShape | None = None,
-        label_fraction: float | int = 1.0,
-        label_seed: int = 0,
+        shape: WindowShape = DEFAULT_SHAPE,
+        labels: LabelSettings = ALL_LABELED,
         given_properties: Sequence[str] = (),
         masks: bool = False,
     ) -> None:
@@ -76,14 +100,11 @@ class Windows(TorchDataset):
         Args:
             dataset: Source of frames and states.
             shape: Numbers of frames of a window.
-            label_fraction: Fraction of the trials whose windows carry states and properties, 0 to 1. Those of a smaller
-                fraction are among those of a larger one.
-            label_seed: Seed of the choice of labeled trials.
+            labels: Choice of the labeled trials.
             given_properties: Names of properties that samples without labels carry too.
             masks: If true, read the objects' masks.
         """
-        check_number("label_fraction", label_fraction, 0, 1)
-        self.dataset, self.shape = dataset, shape or WindowShape()
+        self.dataset, self.shape, self.labels = dataset, shape, labels
         counts = np.array([(length - self.shape.span) // self.shape.stride + 1 for length in dataset.lengths()], int)
         counts = np.maximum(counts, 0)
         self._ends = np.cumsum(counts)
@@ -104,19 +125,19 @@ class Windows(TorchDataset):
         if masks and "masks" not in dataset.fields:
             raise InputError(f"masks: {dataset.name} at {dataset.folder.path} was made without masks")
         self.given_properties, self.masks = frozenset(given_properties), masks
-        self.labeled = np.repeat(self._labeled_trials(np.flatnonzero(counts), label_fraction, label_seed), counts)
+        self.labeled = np.repeat(self._labeled_trials(np.flatnonzero(counts)), counts)
 
-    def _labeled_trials(self, trials: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-        """Marks of the labeled ones among all trials; only `trials` have windows."""
-        marks = np.zeros(len(self.dataset), bool)
+    def _labeled_trials(self, trials: np.ndarray) -> np.ndarray:
+        """Return a mask over all trials that is true for labeled ones, chosen among the trials that have windows."""
+        mask, fraction = np.zeros(len(self.dataset), bool), self.labels.fraction
         count = round(fraction * len(trials)) if self.states else 0
         if self.states and fraction > 0 and count == 0:
             raise InputError(
-                f"label_fraction: {fraction:g} of the {len(trials)} trials of {self.dataset.split} is none; "
+                f"labels.fraction: {fraction:g} of the {len(trials)} trials of {self.dataset.split} is none; "
                 f"use at least {1 / len(trials):.3g}, or 0 for no labels"
             )
-        marks[random_stream(seed, "labels").permutation(trials)[:count]] = True
-        return marks
+        mask[random_stream(self.labels.seed, "labels").permutation(trials)[:count]] = True
+        return mask
 
     def __len__(self) -> int:
         """Number of windows of all trials."""

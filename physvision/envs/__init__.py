@@ -5,11 +5,13 @@ With gymnasium installed, importing this package registers every environment, fo
 
 from importlib.util import find_spec
 
-from physvision.envs.catalog import ENVIRONMENTS
-from physvision.envs.environment import Environment, StepResult, require_package
-from physvision.envs.vector_env import Transitions, VectorEnv
-
-__all__ = ["ENVIRONMENTS", "Environment", "StepResult", "Transitions", "VectorEnv", "require_package"]
+from physvision.envs.catalog import ENVIRONMENTS as ENVIRONMENTS
+from physvision.envs.environment import (
+    Environment as Environment,
+    StepResult as StepResult,
+    require_package as require_package,
+)
+from physvision.envs.vector_env import Transitions as Transitions, VectorEnv as VectorEnv
 
 if find_spec("gymnasium") is not None:
     from physvision.envs.gymnasium_env import register

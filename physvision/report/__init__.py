@@ -1,49 +1,31 @@
 """Reports: videos, pages, charts and tables, made of numbers and images without any network."""
 
-from physvision.report.canvas import Canvas, Mark, Panel, difference_heatmap
-from physvision.report.charts import Curve, path_chart, phase_chart, time_chart
-from physvision.report.markup import (
-    Markup,
-    ParameterRow,
-    code,
-    embed_video,
-    image_strip,
-    parameter_table,
-    side_by_side,
-    stat_cards,
-    table,
+from physvision.report.canvas import (
+    Canvas as Canvas,
+    Mark as Mark,
+    Panel as Panel,
+    difference_heatmap as difference_heatmap,
 )
-from physvision.report.output import OutputFolder
-from physvision.report.page import Page
-from physvision.report.palette import object_colors
-from physvision.report.tables import StateTables
-from physvision.report.units import Units, pixels_per_meter
-from physvision.report.video_figure import VideoFigure, render_video
-
-__all__ = [
-    "Canvas",
-    "Curve",
-    "Mark",
-    "Markup",
-    "OutputFolder",
-    "Page",
-    "Panel",
-    "ParameterRow",
-    "StateTables",
-    "Units",
-    "VideoFigure",
-    "code",
-    "difference_heatmap",
-    "embed_video",
-    "image_strip",
-    "object_colors",
-    "parameter_table",
-    "path_chart",
-    "phase_chart",
-    "pixels_per_meter",
-    "render_video",
-    "side_by_side",
-    "stat_cards",
-    "table",
-    "time_chart",
-]
+from physvision.report.charts import (
+    Curve as Curve,
+    path_chart as path_chart,
+    phase_chart as phase_chart,
+    time_chart as time_chart,
+)
+from physvision.report.markup import (
+    Markup as Markup,
+    ParameterRow as ParameterRow,
+    code as code,
+    embed_video as embed_video,
+    image_strip as image_strip,
+    parameter_table as parameter_table,
+    side_by_side as side_by_side,
+    stat_cards as stat_cards,
+    table as table,
+)
+from physvision.report.output import OutputFolder as OutputFolder
+from physvision.report.page import Page as Page
+from physvision.report.palette import object_colors as object_colors
+from physvision.report.tables import StateTables as StateTables
+from physvision.report.units import Units as Units, pixels_per_meter as pixels_per_meter
+from physvision.report.video_figure import VideoFigure as VideoFigure, render_video as render_video

@@ -9,7 +9,7 @@ import torch
 from physvision.camera import Camera, RayCaster
 from physvision.core import InputError
 from physvision.core.shapes import Sphere
-from physvision.datasets import Dataset, TabletopRecipe, Windows, WindowShape, generate
+from physvision.datasets import Dataset, LabelSettings, TabletopRecipe, Windows, WindowShape, generate
 from physvision.datasets.billiards.rolling import random_orientations, rotation_matrices
 from physvision.datasets.billiards.simulation import Table, simulate
 from physvision.datasets.rendering import MOMENTS, Sensor
@@ -298,7 +298,7 @@ def test_samples_carry_poses_masks_and_given_properties(tmp_path):
     out = generate(recipe, tmp_path / "tabletop", workers=1, progress=False)
     dataset = Dataset(out)
     assert np.array_equal(dataset.frame_format.intrinsics, recipe.intrinsics)
-    windows = Windows(dataset, WindowShape(3, 10), 0.5, given_properties=["walls"], masks=True)
+    windows = Windows(dataset, WindowShape(3, 10), LabelSettings(0.5), given_properties=["walls"], masks=True)
     batch = windows.__getitems__(list(range(len(windows))))
     for row, (trial, start) in enumerate(zip(batch.trial.tolist(), batch.start.tolist(), strict=True)):
         result, rows = recipe.make("train", trial), slice(start, start + 13)

@@ -21,6 +21,7 @@ from physvision.datasets import (
     BilliardsRecipe,
     DataModule,
     Dataset,
+    LabelSettings,
     PendulumRecipe,
     ShardSampler,
     Windows,
@@ -75,27 +76,27 @@ def test_windows_hold_the_frames_and_states_that_their_shape_says(folder, shape)
 def test_labels_are_nested_and_hidden_where_there_are_none(folder):
     before = np.zeros(0)
     for fraction in (0.0, 0.02, 0.1, 0.25, 1.0):
-        windows = Windows(Dataset(folder), label_fraction=fraction)
+        windows = Windows(Dataset(folder), labels=LabelSettings(fraction))
         # Trials are labeled as a whole: a fraction of 32 trials of 13 windows each.
         by_trial = windows.labeled.reshape(32, 13)
         assert (by_trial.all(1) == by_trial.any(1)).all()
         assert by_trial.all(1).sum() == round(fraction * 32)
         assert set(before) <= set(np.flatnonzero(windows.labeled))
         before = np.flatnonzero(windows.labeled)
-    windows = Windows(Dataset(folder), label_fraction=0.25)
+    windows = Windows(Dataset(folder), labels=LabelSettings(0.25))
     batch = windows.__getitems__(list(range(len(windows))))
     for values in (batch.trajectory.q, batch.trajectory.v):
         known = torch.isfinite(values).flatten(1)
         assert torch.equal(known.all(1), batch.labeled)
         assert torch.equal(known.any(1), batch.labeled)
-    reference = Windows(Dataset(folder), label_fraction=0.25, label_seed=1)
+    reference = Windows(Dataset(folder), labels=LabelSettings(0.25, 1))
     assert not np.array_equal(windows.labeled, reference.labeled)
-    assert np.array_equal(windows.labeled, Windows(Dataset(folder), label_fraction=0.25).labeled)
+    assert np.array_equal(windows.labeled, Windows(Dataset(folder), labels=LabelSettings(0.25)).labeled)
 
 
 def test_properties_are_those_of_the_trial_and_hidden_with_the_states(folder):
     dataset = Dataset(folder)
-    windows = Windows(dataset, label_fraction=0.5, given_properties=("radius",))
+    windows = Windows(dataset, labels=LabelSettings(0.5), given_properties=("radius",))
     indices = list(range(0, len(windows), 7))
     batch = windows.__getitems__(indices)
     assert set(batch.properties) == {"mass", "radius", "restitution", "sliding_deceleration"}
@@ -149,8 +150,8 @@ def test_ranks_read_everything_and_share_no_shard(folder, ranks):
 
 @pytest.mark.parametrize(("fraction", "target_share"), [(0.1, 0.5), (0.02, 1.0), (0.5, 0.25), (0.0, 0.5), (1.0, 0.5)])
 def test_labels_come_again_until_they_have_their_share(folder, fraction, target_share):
-    windows = Windows(Dataset(folder), label_fraction=fraction)
-    sampler = ShardSampler(windows, labeled_share=target_share)
+    windows = Windows(Dataset(folder), labels=LabelSettings(fraction, share=target_share))
+    sampler = ShardSampler(windows)
     read = np.array(list(sampler))
     labeled = windows.labeled[read]
     assert len(read) == len(windows)
@@ -168,9 +169,9 @@ def test_labels_come_again_until_they_have_their_share(folder, fraction, target_
 @pytest.mark.parametrize(("fraction", "target_share"), [(0.1, 0.0), (0.5, 0.0), (0.1, 0.5)])
 def test_every_batch_has_its_share_of_labels(folder, seed, ranks, fraction, target_share):
     """Over epochs, seeds and ranks, also where one seed chooses the labels and the order."""
-    windows = Windows(Dataset(folder), label_fraction=fraction, label_seed=seed)
+    windows = Windows(Dataset(folder), labels=LabelSettings(fraction, seed, target_share))
     expected = max(windows.labeled.mean(), target_share)
-    samplers = [ShardSampler(windows, rank, ranks, seed=seed, labeled_share=target_share) for rank in range(ranks)]
+    samplers = [ShardSampler(windows, rank, ranks, seed=seed) for rank in range(ranks)]
     assert len({len(sampler) for sampler in samplers}) == 1
     for epoch in range(4):
         for sampler in samplers:
@@ -187,8 +188,8 @@ def test_every_batch_has_its_share_of_labels(folder, seed, ranks, fraction, targ
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_stratified_epoch_goes_on_where_it_was(folder, ranks):
-    windows = Windows(Dataset(folder), label_fraction=0.25)
-    sampler = ShardSampler(windows, ranks - 1, ranks, labeled_share=0.5)
+    windows = Windows(Dataset(folder), labels=LabelSettings(0.25))
+    sampler = ShardSampler(windows, ranks - 1, ranks)
     sampler.set_epoch(3)
     whole = list(sampler)
     sampler.skipped = 48
@@ -234,7 +235,7 @@ def test_they_say_what_they_are(folder):
     predicted = repr(dataset)
     assert predicted.startswith("Dataset(billiards, valid: 4 trials, 100 frames of 32 x 32 x 3 at 30 fps, fields q, v,")
     assert str(folder) in predicted
-    windows = Windows(dataset, WindowShape(2, 4), 0.5)
+    windows = Windows(dataset, WindowShape(2, 4), LabelSettings(0.5))
     assert repr(windows) == f"Windows(80 of 2 + 4 frames, 40 of them labeled, {predicted})"
 
 
@@ -261,7 +262,7 @@ class Brightness(lightning.LightningModule):
 
 def test_lightning_learns_from_it(folder, tmp_path):
     module = Brightness()
-    data = DataModule(str(folder), batch_size=32, label_fraction=0.1)
+    data = DataModule(str(folder), batch_size=32, labels=LabelSettings(0.1))
     options = {
         "logger": False,
         "enable_checkpointing": False,
@@ -315,8 +316,8 @@ def test_torchrun_gives_each_rank_its_shards(folder, tmp_path):
         (lambda data: Windows(data, WindowShape(3, 30)), "windows of 33 frames do not fit .* has 25"),
         (lambda data: WindowShape(frames_in=0), "frames_in"),
         (lambda data: WindowShape(horizon=0), "horizon"),
-        (lambda data: Windows(data, label_fraction=1.5), "label_fraction"),
-        (lambda data: Windows(data, label_fraction=float("nan")), "label_fraction"),
+        (lambda data: Windows(data, labels=LabelSettings(1.5)), "labels.fraction"),
+        (lambda data: Windows(data, labels=LabelSettings(float("nan"))), "labels.fraction"),
         (lambda data: Windows(data, given_properties=["walls"]), "has mass, radius, .* there is no 'walls'"),
         (lambda data: Windows(data, masks=True), "was made without masks"),
         (lambda data: data.frames(99), "trial: expected 0 to 31"),
@@ -338,11 +339,11 @@ def test_a_split_without_trials_is_named(tmp_path):
 
 def test_too_small_a_fraction_is_named(folder):
     with pytest.raises(
-        InputError, match=r"label_fraction: 0.01 of the 32 trials of train is none; use at least 0.0312"
+        InputError, match=r"labels\.fraction: 0.01 of the 32 trials of train is none; use at least 0.0312"
     ):
-        Windows(Dataset(folder), label_fraction=0.01)
+        Windows(Dataset(folder), labels=LabelSettings(0.01))
 
 
 def test_nothing_labeled_leaves_nothing_to_learn_from(folder):
-    with pytest.raises(InputError, match="label_fraction"):
-        ShardSampler(Windows(Dataset(folder), label_fraction=0), labeled_share=1)
+    with pytest.raises(InputError, match=r"labels\.fraction"):
+        ShardSampler(Windows(Dataset(folder), labels=LabelSettings(0, share=1)))

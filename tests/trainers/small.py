@@ -3,7 +3,7 @@
 import torch
 
 from physvision.core import Coordinates
-from physvision.datasets import DataModule
+from physvision.datasets import DataModule, LabelSettings, WindowShape
 from physvision.models import PredictiveAutoencoder, build
 from physvision.trainers import PredictionTraining, Supervision
 
@@ -48,7 +48,7 @@ def make_training(hidden=16, **options):
 
 def make_data(folder, **options):
     """A data module of the data set in `folder`."""
-    defaults = {"batch_size": 32, "horizon": 5, "memory": True}
+    defaults = {"batch_size": 32, "shape": WindowShape(horizon=5), "memory": True}
     return DataModule(folder, **{**defaults, **options})
 
 
@@ -82,5 +82,8 @@ def losses_of_epochs(folder, data, samples, processes):
         default_root_dir=folder,
     )
     # Four trials with labels and six without, so that two processes have equally many of both.
-    trainer.fit(module, DataModule(data, batch_size=samples // processes, horizon=5, label_fraction=0.4))
+    trainer.fit(
+        module,
+        DataModule(data, batch_size=samples // processes, shape=WindowShape(horizon=5), labels=LabelSettings(0.4)),
+    )
     return losses.epochs

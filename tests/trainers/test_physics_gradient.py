@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from physvision.core import Coordinates, InputError, Trajectory
-from physvision.datasets import Sample
+from physvision.datasets import LabelSettings, Sample
 from physvision.models import TableEncoder, build
 from physvision.models.tabletop import park_states
 from physvision.trainers import PredictionTraining, SegmentationSupervision, Supervision, engine_gradient
@@ -41,7 +41,7 @@ def training_of(name):
 
 def sample_of(module, data, steps):
     """Two clips of blinking noise, one of them with labels: no label is needed for the gradient of the other."""
-    scene, given = module.model.scene, data.get("frames_in", 3)
+    scene, given = module.model.scene, data["shape"].get("frames_in", 3)
     span = given + steps
     frames = torch.rand(2, span, scene.channels, scene.size[1], scene.size[0])
     engine = module.model.engine
@@ -93,7 +93,7 @@ def test_all_losses_of_a_shipped_configuration_are_finite_and_teach_the_encoder(
     assert all(
         value.grad is None or bool(torch.isfinite(value.grad).all()) for value in module.model.encoder.parameters()
     )
-    assert data["label_fraction"] <= 0.1
+    assert data["labels"]["fraction"] <= 0.1
 
 
 def test_labels_reach_no_further_than_their_samples():
@@ -111,7 +111,7 @@ def test_strong_losses_alone_on_unlabeled_data_are_refused(training, data, tmp_p
     module.supervision.frame_weight = 0.0
     trainer = lightning.Trainer(accelerator="cpu", max_steps=1, logger=False, default_root_dir=tmp_path)
     with pytest.raises(InputError, match="nothing to teach"):
-        trainer.fit(module, data(label_fraction=0.5))
+        trainer.fit(module, data(labels=LabelSettings(0.5)))
 
 
 def test_targets_peak_at_each_object_and_the_area_prior_has_a_floor_and_a_ceiling():

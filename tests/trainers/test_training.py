@@ -21,6 +21,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from physvision import cli
 from physvision.control.pixels import load_policy
 from physvision.core import CheckpointError, InputError, TrainingError, resources
+from physvision.datasets import LabelSettings
 from physvision.models import load
 from physvision.trainers.commands import read_checkpoint
 
@@ -112,7 +113,7 @@ def test_a_value_that_is_not_a_number_stops_with_the_sample_and_keeps_the_last_c
 
 
 def test_a_label_that_is_missing_is_no_fault_and_a_network_that_burst_is_named(tmp_path, training, data):
-    trainer(tmp_path, max_epochs=1, limit_train_batches=2).fit(training(), data(label_fraction=0.1))
+    trainer(tmp_path, max_epochs=1, limit_train_batches=2).fit(training(), data(labels=LabelSettings(0.1)))
     module = training()
     with torch.no_grad():
         module.model.decoder.network[0].weight[0, 0] = math.nan

@@ -1,6 +1,11 @@
 """Drawn clips of simple motions with their truth, for tests and examples of `identify`."""
 
-from physvision.datasets.clips.filming import KINDS, LEADING, DrawnClip, Filming, draw, film
-from physvision.datasets.clips.motion import Body, Line, Motion
-
-__all__ = ["KINDS", "LEADING", "Body", "DrawnClip", "Filming", "Line", "Motion", "draw", "film"]
+from physvision.datasets.clips.filming import (
+    KINDS as KINDS,
+    LEADING as LEADING,
+    DrawnClip as DrawnClip,
+    Filming as Filming,
+    draw as draw,
+    film as film,
+)
+from physvision.datasets.clips.motion import Body as Body, Line as Line, Motion as Motion

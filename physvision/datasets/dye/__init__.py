@@ -1,5 +1,3 @@
 """Dye that a flow stirs: a pseudo-spectral solver in numpy."""
 
-from physvision.datasets.dye.recipe import DyeRecipe
-
-__all__ = ["DyeRecipe"]
+from physvision.datasets.dye.recipe import DyeRecipe as DyeRecipe

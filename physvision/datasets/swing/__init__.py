@@ -1,5 +1,3 @@
 """Pendulum of textured links, filmed by a tilted, moving camera."""
 
-from physvision.datasets.swing.recipe import SwingRecipe
-
-__all__ = ["SwingRecipe"]
+from physvision.datasets.swing.recipe import SwingRecipe as SwingRecipe

@@ -1,7 +1,5 @@
 """Complementarity problems of contact in the plane, solved in batches and differentiated at the solution."""
 
-from physvision.physics.lcp.problem import Problem
-from physvision.physics.lcp.settings import SolverSettings
-from physvision.physics.lcp.solve import Solution, solve
-
-__all__ = ["Problem", "Solution", "SolverSettings", "solve"]
+from physvision.physics.lcp.problem import Problem as Problem
+from physvision.physics.lcp.settings import SolverSettings as SolverSettings
+from physvision.physics.lcp.solve import Solution as Solution, solve as solve

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from physvision.core import InputError, ModelError
-from physvision.core import shapes as core_shapes
+from physvision.core import InputError, ModelError, shapes as core_shapes
 from physvision.core.checks import check_positive
 
 Number = float | int

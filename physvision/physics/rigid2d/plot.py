@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physvision.core import State
-from physvision.core import shapes as core_shapes
+from physvision.core import State, shapes as core_shapes
 
 if TYPE_CHECKING:
     from physvision.physics.rigid2d.world import World

@@ -6,8 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from physics.articulated.slopes import compare
 from physics.articulated.trees import contact_tree, stepping_robot
 
