@@ -128,7 +128,7 @@ def source(data: str, stride: int, fraction: float, labeled_only: bool) -> DataM
         data,
         BATCH,
         WindowShape(horizon=AHEAD, stride=stride),
-        LabelSettings(fraction, share=1.0 if labeled_only else LABELED_SHARE),
+        LabelSettings(fraction, batch_fraction=1.0 if labeled_only else LABELED_SHARE),
         memory=True,
     )
 

@@ -61,7 +61,7 @@ def main(
     errors: dict[str, list[float]] = {}
     for name in names:
         for fraction in FRACTIONS:
-            options = ("--data.labels.fraction", str(fraction), "--data.labels.share", "0.8")
+            options = ("--data.labels.fraction", str(fraction), "--data.labels.batch_fraction", "0.8")
             options += ("--trainer.limit_train_batches", str(updates))
             if not fraction:
                 options += ("--model.learning_rate", "1e-3", "--model.encoder_learning_rate", "1e-3")

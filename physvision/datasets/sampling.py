@@ -42,9 +42,9 @@ class ShardSampler(DistributedSampler):
             seed: Seed of the order; all ranks have the same.
         """
         check_count("ranks", ranks)
-        if windows.labels.share == 1 and not windows.labeled.any():
+        if windows.labels.batch_fraction == 1 and not windows.labeled.any():
             raise InputError(
-                "labels.share: 1 leaves nothing to learn from, since no sample is labeled; raise labels.fraction"
+                "labels.batch_fraction: 1 leaves nothing to learn from, since no sample is labeled; raise labels.fraction"
             )
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed)
         self.windows = windows
@@ -66,7 +66,7 @@ class ShardSampler(DistributedSampler):
         self._labeled_count = max(labeled)
         self._count = max(remaining) + self._labeled_count
         if mixed and shuffle:
-            self._labeled_count = max(self._labeled_count, round(windows.labels.share * self._count))
+            self._labeled_count = max(self._labeled_count, round(windows.labels.batch_fraction * self._count))
 
     def _deal(self, epoch: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Windows of each rank in this epoch: whole shards, and equal parts of the stratum of labeled windows."""

@@ -63,17 +63,17 @@ class LabelSettings:
         fraction: Fraction of the trials that are labeled, 0 to 1. Trials of a smaller fraction are among those of a
             larger one.
         seed: Seed of the choice.
-        share: Least fraction of labeled samples in every shuffled batch, as far as it is a whole number. Labeled
+        batch_fraction: Least fraction of labeled samples in every shuffled batch, as far as it is a whole number. Labeled
             samples are repeated for it and unlabeled ones left out, so that an epoch keeps its length; with 1, only
             labeled samples remain.
     """
 
     fraction: float | int = 1.0
     seed: int = 0
-    share: float = 0.0
+    batch_fraction: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("fraction", "share"):
+        for name in ("fraction", "batch_fraction"):
             check_number(f"labels.{name}", getattr(self, name), 0, 1)
 
 

@@ -117,7 +117,7 @@ class PredictionTraining(LightningModule):
         if self.supervision.frame_weight == 0 and stage == "fit" and not source.windows("train").labeled.all():
             raise InputError(
                 "supervision.frame_weight: 0 leaves samples without labels nothing to teach; raise it, or set "
-                "data.labels.share to 1 or data.labels.fraction to 1"
+                "data.labels.batch_fraction to 1 or data.labels.fraction to 1"
             )
         if abs(source.dt - dt) > 1e-3 * dt:
             raise InputError(

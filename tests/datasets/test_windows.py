@@ -150,7 +150,7 @@ def test_ranks_read_everything_and_share_no_shard(folder, ranks):
 
 @pytest.mark.parametrize(("fraction", "target_share"), [(0.1, 0.5), (0.02, 1.0), (0.5, 0.25), (0.0, 0.5), (1.0, 0.5)])
 def test_labels_come_again_until_they_have_their_share(folder, fraction, target_share):
-    windows = Windows(Dataset(folder), labels=LabelSettings(fraction, share=target_share))
+    windows = Windows(Dataset(folder), labels=LabelSettings(fraction, batch_fraction=target_share))
     sampler = ShardSampler(windows)
     read = np.array(list(sampler))
     labeled = windows.labeled[read]
@@ -346,4 +346,4 @@ def test_too_small_a_fraction_is_named(folder):
 
 def test_nothing_labeled_leaves_nothing_to_learn_from(folder):
     with pytest.raises(InputError, match=r"labels\.fraction"):
-        ShardSampler(Windows(Dataset(folder), labels=LabelSettings(0, share=1)))
+        ShardSampler(Windows(Dataset(folder), labels=LabelSettings(0, batch_fraction=1)))
