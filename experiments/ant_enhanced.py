@@ -50,7 +50,7 @@ def trained(variant: str, seed: int, steps: int, out: Path) -> dict:
     """The reward against true samples, once something is learned, of a run or of what is left of it."""
     folder = out / "ant-enhanced" / f"{variant}-{seed}"
     schedule = TrainingSchedule(steps, eval_every=EVERY, eval_episodes=EPISODES, checkpoint_every=FIRST)
-    learn("Ant", VARIANTS[variant], schedule, seed, folder)
+    learn(VARIANTS[variant], "Ant", schedule, seed, folder)
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["steps"] > VARIANTS[variant].off_policy.learning_starts]
     rewards = {str(line["steps"]): line["reward"] for line in lines}

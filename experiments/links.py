@@ -81,7 +81,7 @@ def trained(links: int, method: str, seed: int, seconds: float | None, out: Path
         max_cpu_seconds=seconds,
     )
     folder = out / "links" / f"{method}-{links}-{seed}"
-    learn(f"Links{links}", METHODS[method], schedule, seed, folder)
+    learn(METHODS[method], f"Links{links}", schedule, seed, folder)
     lines = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     # A policy that has learned nothing yet may be lucky.
     learned = PLAY.learning_starts if method in ("enhanced", "mbpo") else 0

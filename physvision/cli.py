@@ -6,10 +6,17 @@ import difflib
 import importlib
 import re
 import sys
-from argparse import ArgumentParser
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser
+
+# A function; or a function and its first argument, which is given. If that is a class, its fields are options too.
+Command = Callable[..., Any] | tuple[Callable[..., Any], Any]
 
 # Name: (function, as module of physvision:name, and line of `physvision --help`).
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -68,9 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _call(name: str, arguments: list[str]) -> int:
-    from jsonargparse import auto_cli
+    from jsonargparse import auto_cli, auto_parser
 
-    from physvision.core import InputError, PhysvisionError
+    from physvision.core import PhysvisionError
     from physvision.core.yaml_reader import check_yaml
 
     module, function = COMMANDS[name][0].split(":")
@@ -85,10 +92,10 @@ def _call(name: str, arguments: list[str]) -> int:
         if name == "identify":
             return called(arguments)
         if isinstance(called, dict):
-            arguments = arguments or ["--help"]
-            if not arguments[0].startswith("-") and arguments[0] not in called:
-                raise InputError(f"expected one of {', '.join(called)}, got {arguments[0]!r}")
-        result = auto_cli(called, args=_with_switches(arguments, called), prog=f"physvision {name}")
+            result = _run_subcommand(f"physvision {name}", called, arguments or ["--help"])
+        else:
+            arguments = _with_switches(arguments, auto_parser(called))
+            result = auto_cli(called, args=arguments, prog=f"physvision {name}")
     except PhysvisionError as error:
         print(f"physvision {name}: {_in_options(str(error))}", file=sys.stderr)
         return 1
@@ -96,6 +103,35 @@ def _call(name: str, arguments: list[str]) -> int:
         print(f"physvision {name}: interrupted", file=sys.stderr)
         return 130
     return result if isinstance(result, int) else 0
+
+
+def _run_subcommand(program: str, commands: dict[str, Command], arguments: list[str]) -> Any:
+    """Call the subcommand that the first argument names with the options that follow it."""
+    from jsonargparse import ArgumentParser
+
+    from physvision.core import InputError
+
+    if not arguments[0].startswith("-") and arguments[0] not in commands:
+        raise InputError(f"expected one of {', '.join(commands)}, got {arguments[0]!r}")
+    parser = ArgumentParser(prog=program)
+    subcommands = parser.add_subcommands()
+    for name, command in commands.items():
+        function, *given = command if isinstance(command, tuple) else (command,)
+        described = given[0] if given and isinstance(given[0], type) else function
+        summary = (described.__doc__ or "").partition("\n")[0]
+        options = ArgumentParser(description=summary)
+        options.add_argument("--config", action="config", help="path of a configuration file")
+        options.add_function_arguments(function, as_group=False, skip={len(given)})
+        if described is not function:
+            options.add_class_arguments(described, as_group=False)
+        subcommands.add_subcommand(name, options, help=summary)
+    parsed = parser.instantiate(parser.parse_args(_with_switches(arguments, parser)))
+    command, values = commands[parsed.subcommand], dict(vars(parsed[parsed.subcommand]))
+    del values["config"]
+    function, *given = command if isinstance(command, tuple) else (command,)
+    if given and isinstance(given[0], type):
+        given = [given[0](**{field.name: values.pop(field.name) for field in fields(given[0])})]
+    return function(*given, **values)
 
 
 def _configurations(arguments: list[str]) -> list[str]:
@@ -118,11 +154,9 @@ def _name(path: str, folder: str) -> str:
     return Path(path).name if not Path(path).exists() and Path(path).parent.name == folder else path
 
 
-def _with_switches(arguments: list[str], called: Callable[..., object] | dict[str, Callable[..., object]]) -> list[str]:
+def _with_switches(arguments: list[str], parser: ArgumentParser) -> list[str]:
     """Return the arguments with a value for each boolean option: `--force` and `--no-film` need none."""
-    from jsonargparse import auto_parser
-
-    switches = _boolean_options(auto_parser(called))
+    switches = _boolean_options(parser)
     expanded = []
     for option, following in zip(arguments, [*arguments, ""][1:], strict=True):
         if option in switches and following.lower() not in ("true", "false"):

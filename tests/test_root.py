@@ -1,7 +1,10 @@
 """The root of the package: the verbs and types that it shows, imported lazily, with types that checkers see."""
 
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +14,7 @@ import torch
 import physvision as pv
 
 ROOT = Path(__file__).parents[1]
-USER = """
-import physvision as pv
-
-trajectory = pv.simulate("quadruped", seconds=0.1)
-reveal_type(trajectory)
-reveal_type(trajectory.q)
-reveal_type(pv.identify("clip.mp4", "pendulum"))
-reveal_type(pv.predict("clip.mp4", "pendulum"))
-reveal_type(pv.load("pendulum"))
-reveal_type(pv.physics.articulated.load("scene.xml"))
-reveal_type(pv.State)
-"""
-REVEALED = ["Trajectory", "Tensor", "Identification", "Prediction", "PredictiveAutoencoder", "Articulation", "State"]
+PROGRAM = ROOT / "tests" / "user_program.py"
 
 
 def run(*command, folder):
@@ -59,17 +50,32 @@ def test_predict_is_the_predictor_of_a_checkpoint():
     assert "no-such-model" in str(error.value)
 
 
+@pytest.fixture(scope="module")
+def wheel_folder(tmp_path_factory):
+    """The package as its wheel holds it, unpacked beside a program of a user."""
+    folder = tmp_path_factory.mktemp("user")
+    done = run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT), folder=folder)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("physvision-*.whl")
+    zipfile.ZipFile(wheel).extractall(folder)
+    shutil.copy(PROGRAM, folder / "user.py")
+    return folder
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize("checker", [["pyright", "--pythonpath", sys.executable], ["mypy"]], ids=["pyright", "mypy"])
-def test_checkers_find_types_in_a_program_of_a_user(tmp_path, checker):
-    (tmp_path / "user.py").write_text(USER)
-    output = run(sys.executable, "-m", *checker, "user.py", folder=tmp_path).stdout
-    lines = [line for line in output.splitlines() if "Type of" in line or "Revealed type" in line]
-    assert len(lines) == len(REVEALED), output
-    for line, expected in zip(lines, REVEALED, strict=True):
-        assert expected in line, line
-        assert "Any" not in line.replace("Any]", ""), line
-        assert "Unknown" not in line, line
+def test_checkers_find_types_in_a_program_of_a_user(wheel_folder, checker):
+    """Every line `reveal_type(value)  # Type` of the program reveals this type, in the package of the built wheel."""
+    lines = PROGRAM.read_text().splitlines()
+    expected = {number: line.partition("# ")[2] for number, line in enumerate(lines, 1) if "reveal_type(" in line}
+    output = run(sys.executable, "-m", *checker, "user.py", folder=wheel_folder).stdout
+    pattern = r'user\.py:(\d+):.*?(?:Type of ".*" is|Revealed type is) "(.*)"'
+    revealed = {int(number): name for number, name in re.findall(pattern, output)}
+    assert revealed.keys() == expected.keys(), output
+    for number, name in expected.items():
+        assert name in revealed[number], output
+        assert not re.search(r"\b(Any|Unknown)\b", revealed[number].replace("dict[str, Any]", "")), output
+    assert not re.search(r"user\.py:\d+:.*\berror\b", output), output
 
 
 def test_a_mistyped_command_is_met_by_a_suggestion(capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,42 +18,6 @@ from physvision.report import OutputFolder, VideoFigure, render_video
 NUM_SEARCHES, DEFAULT_SECONDS = 8, {"stabilize": 6.0, "time": 3.0, "effort": 3.0}
 INITIAL_GUESS, REFIT_STEPS, LAST_REFIT_STEP = 2.0, 25, 250  # of masses and lengths, in kg and m
 FRAME_SCALE, PATH_COLOR = 3, (120, 220, 120)  # film pixels for a screen pixel, and the color of the ball's path
-
-
-def cartpole(**options: Any) -> None:
-    """Swing up a pole on a cart.
-
-    Args:
-        options: Options of `swing_up`.
-    """
-    swing_up("cartpole", **options)
-
-
-def pendulum(**options: Any) -> None:
-    """Swing up one rod by a motor too weak to lift it at once.
-
-    Args:
-        options: Options of `swing_up`.
-    """
-    swing_up("pendulum", **options)
-
-
-def double_pendulum(**options: Any) -> None:
-    """Swing up two rods by two motors.
-
-    Args:
-        options: Options of `swing_up`.
-    """
-    swing_up("double-pendulum", **options)
-
-
-def acrobot(**options: Any) -> None:
-    """Swing up two rods by a motor between them.
-
-    Args:
-        options: Options of `swing_up`.
-    """
-    swing_up("acrobot", **options)
 
 
 def swing_up(
@@ -78,8 +41,6 @@ def swing_up(
         seed: Seed of the initial controls.
         out: MP4 file of the film; out/control/TASK.mp4 if not given.
     """
-    if task not in SWING_UP_TASKS:
-        raise InputError(f"task: expected one of {', '.join(SWING_UP_TASKS)}, got {task!r}")
     if objective not in DEFAULT_SECONDS:
         raise InputError(f"objective: expected one of {', '.join(DEFAULT_SECONDS)}, got {objective!r}")
     if learn and objective != "stabilize":
@@ -140,14 +101,8 @@ def breakout(seconds: float = 30.0, frames: int = 1000, seed: int = 0, out: str 
     print(path)
 
 
-COMMANDS = {
-    "pendulum": pendulum,
-    "cartpole": cartpole,
-    "double-pendulum": double_pendulum,
-    "acrobot": acrobot,
-    "pendulum-pixels": pendulum_pixels,
-    "breakout": breakout,
-}
+COMMANDS = {task: (swing_up, task) for task in SWING_UP_TASKS}
+COMMANDS |= {"pendulum-pixels": pendulum_pixels, "breakout": breakout}
 
 
 def _film_path(task: str, out: str | None) -> Path:

@@ -48,7 +48,6 @@ class SwingUpTask:
         control_limit: Largest control of each actuator; the smallest is its negative.
         initial_position: Positions when it hangs.
         horizon: Steps that a controller should look ahead.
-        has_cart: If true, the rods stand on a cart.
     """
 
     engine: Articulation
@@ -58,7 +57,11 @@ class SwingUpTask:
     control_limit: tuple[float, ...]
     initial_position: tuple[float, ...]
     horizon: int
-    has_cart: bool = False
+
+    @property
+    def has_cart(self) -> bool:
+        """If true, the rods stand on a cart."""
+        return self.features is cart_features
 
     def reset(self, worlds: int = 1) -> State:
         """Return states that hang at rest."""
@@ -148,7 +151,7 @@ def cartpole() -> SwingUpTask:
     engine = articulated.cartpole(dt=DT, substeps=SUBSTEPS)
     target = (0.0, 0.0, 1.0, 0.0, 0.0)
     weights = (POSITION_WEIGHT, SINE_WEIGHT, COSINE_WEIGHT, VELOCITY_WEIGHT, VELOCITY_WEIGHT)
-    return SwingUpTask(engine, cart_features, target, weights, (10.0,), (0.0, math.pi), 75, True)
+    return SwingUpTask(engine, cart_features, target, weights, (10.0,), (0.0, math.pi), 75)
 
 
 SWING_UP_TASKS: dict[str, Callable[[], SwingUpTask]] = {

@@ -5,106 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from physvision.datasets import registry
-from physvision.datasets.billiards import BilliardsRecipe
-from physvision.datasets.block import BlockRecipe
-from physvision.datasets.dye import DyeRecipe
 from physvision.datasets.executors import Executor
 from physvision.datasets.generation import generate as make
 from physvision.datasets.importing import import_video
-from physvision.datasets.pendulum import PendulumRecipe
+from physvision.datasets.recipe import Recipe
 from physvision.datasets.showing import show as draw
-from physvision.datasets.swing import SwingRecipe
-from physvision.datasets.tabletop import TabletopRecipe
 from physvision.video import Conversion
 
 
-def generate_billiards(
-    out: str = "data/billiards", workers: int | None = None, executor: Executor = "local", **recipe
+def generate_recipe(
+    recipe: Recipe, out: str | None = None, workers: int | None = None, executor: Executor = "local"
 ) -> None:
-    """Balls that bounce in a box: exact from impact to impact, drawn anti-aliased.
+    """Generate the data set of a recipe.
 
     Args:
-        out: Folder of the data set; run again after an interruption to go on.
+        recipe: Recipe of the data set.
+        out: Folder of the data set, data/NAME of the recipe if not given; run again after an interruption to go on.
         workers: Number of processes; all cores if not given.
         executor: "local", or "ray" for an existing Ray cluster.
-        recipe: Values of the recipe.
     """
-    print(make(BilliardsRecipe(**recipe), out, workers=workers, executor=executor))
-
-
-def generate_pendulum(
-    out: str = "data/pendulum", workers: int | None = None, executor: Executor = "local", **recipe
-) -> None:
-    """An n-link compound pendulum, simulated and drawn in gray by MuJoCo.
-
-    Args:
-        out: Folder of the data set; run again after an interruption to go on.
-        workers: Number of processes; all cores if not given.
-        executor: "local", or "ray" for an existing Ray cluster.
-        recipe: Values of the recipe.
-    """
-    print(make(PendulumRecipe(**recipe), out, workers=workers, executor=executor))
-
-
-def generate_block(out: str = "data/block", workers: int | None = None, executor: Executor = "local", **recipe) -> None:
-    """An elastic block that hangs by its top and is let go, by scikit-fem.
-
-    Args:
-        out: Folder of the data set; run again after an interruption to go on.
-        workers: Number of processes; all cores if not given.
-        executor: "local", or "ray" for an existing Ray cluster.
-        recipe: Values of the recipe.
-    """
-    print(make(BlockRecipe(**recipe), out, workers=workers, executor=executor))
-
-
-def generate_dye(out: str = "data/dye", workers: int | None = None, executor: Executor = "local", **recipe) -> None:
-    """Dye that a flow stirs, by a pseudo-spectral solver.
-
-    Args:
-        out: Folder of the data set; run again after an interruption to go on.
-        workers: Number of processes; all cores if not given.
-        executor: "local", or "ray" for an existing Ray cluster.
-        recipe: Values of the recipe.
-    """
-    print(make(DyeRecipe(**recipe), out, workers=workers, executor=executor))
-
-
-def generate_swing(out: str = "data/swing", workers: int | None = None, executor: Executor = "local", **recipe) -> None:
-    """Pendulum of textured links in front of a cluttered wall, filmed by a moving camera.
-
-    Args:
-        out: Folder of the data set; run again after an interruption to go on.
-        workers: Number of processes; all cores if not given.
-        executor: "local", or "ray" for an existing Ray cluster.
-        recipe: Values of the recipe.
-    """
-    print(make(SwingRecipe(**recipe), out, workers=workers, executor=executor))
-
-
-def generate_tabletop(
-    out: str = "data/tabletop", workers: int | None = None, executor: Executor = "local", **recipe
-) -> None:
-    """Textured balls on a cluttered table under a moving camera, exact from event to event.
-
-    Args:
-        out: Folder of the data set; run again after an interruption to go on.
-        workers: Number of processes; all cores if not given.
-        executor: "local", or "ray" for an existing Ray cluster.
-        recipe: Values of the recipe.
-    """
-    print(make(TabletopRecipe(**recipe), out, workers=workers, executor=executor))
+    print(make(recipe, out or f"data/{recipe.name}", workers=workers, executor=executor))
 
 
 # `physvision generate NAME …`
-generate = {
-    "billiards": generate_billiards,
-    "block": generate_block,
-    "dye": generate_dye,
-    "pendulum": generate_pendulum,
-    "swing": generate_swing,
-    "tabletop": generate_tabletop,
-}
+generate = {name: (generate_recipe, recipe) for name, recipe in registry.RECIPES.items()}
 
 
 def import_(

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from physvision.core import Clip, DataError, InputError, Trajectory
 from physvision.datasets.folder import DataFolder
 from physvision.datasets.recipe import SPLITS, Field, FrameFormat
-from physvision.datasets.shards import RecentGroups, ShardReader
+from physvision.datasets.shards import CACHED_GROUPS, RecentGroups, ShardReader
 
 
 class Dataset:
@@ -78,7 +78,7 @@ class Dataset:
         )
 
     def _empty_cache(self) -> RecentGroups:
-        return RecentGroups(None) if self._memory else RecentGroups()
+        return RecentGroups(None if self._memory else CACHED_GROUPS)
 
     def __len__(self) -> int:
         """Number of trials of the split."""

@@ -21,7 +21,7 @@ from physvision.core import DataError, FileError
 FORMAT = "physvision data set 1"
 DESCRIPTION = "dataset.json"
 CHECKSUMS = "checksums.sha256"
-_MIN_SHARDS = 32
+_MIN_SHARDS, _SHARD_BYTES = 32, 2**27
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Shard:
     frames: int
 
 
-def divide(splits: dict[str, int], frames: int, frame_bytes: int, shard_bytes: int = 2**27) -> list[Shard]:
-    """Divide trials of `frames` frames each into shards: as many trials in one as fit `shard_bytes` uncompressed.
+def divide(splits: dict[str, int], frames: int, frame_bytes: int) -> list[Shard]:
+    """Divide trials of `frames` frames each into shards of at most 128 MiB, uncompressed.
 
     A small data set is cut finer, so that every core has something to make and every rank something to read.
     """
-    size = max(1, min(shard_bytes // (frames * frame_bytes), -(-sum(splits.values()) // _MIN_SHARDS)))
+    size = max(1, min(_SHARD_BYTES // (frames * frame_bytes), -(-sum(splits.values()) // _MIN_SHARDS)))
     return [
         Shard(f"{split}-{first // size:05d}.arrow", split, first, min(size, count - first), frames)
         for split, count in splits.items()

@@ -78,7 +78,7 @@ class DataModule(LightningDataModule):
 
     def setup(self, stage: str | None = None) -> None:
         """Open the splits that `stage` needs, so that a fault shows before anything runs."""
-        needed = {"fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": ("test",)}
+        needed = {"fit": ("train", "valid"), "validate": ("valid",), "test": ("test",)}
         for split in needed.get(stage or "", SPLITS):
             self.windows(split)
 
@@ -108,10 +108,6 @@ class DataModule(LightningDataModule):
 
     def test_dataloader(self) -> ResumableLoader:
         """Loader of the test split, in order."""
-        return self._loader("test", shuffle=False)
-
-    def predict_dataloader(self) -> ResumableLoader:
-        """Loader of the test split, in order, for prediction."""
         return self._loader("test", shuffle=False)
 
     def _loader(self, split: str, shuffle: bool) -> ResumableLoader:

@@ -44,7 +44,7 @@ class ShardSampler(DistributedSampler):
         check_count("ranks", ranks)
         if windows.labels.batch_fraction == 1 and not windows.labeled.any():
             raise InputError(
-                "labels.batch_fraction: 1 leaves nothing to learn from, since no sample is labeled; raise labels.fraction"
+                "labels.batch_fraction: 1 leaves nothing to learn from, as no sample is labeled; raise labels.fraction"
             )
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed)
         self.windows = windows

@@ -16,7 +16,7 @@ from physvision.datasets.recipe import Field, FrameFormat
 
 # Frames that are compressed together. Fewer are read faster, more take less room; docs/data.md has the figures.
 GROUP = 10
-_CACHED_GROUPS = 8
+CACHED_GROUPS = 8
 _METADATA = b"physvision"
 _TRAINING_COLUMNS = frozenset({"frames", "q", "v", "extrinsics"})
 
@@ -67,7 +67,7 @@ def _lists(kind: pa.FixedSizeListType, values: np.ndarray) -> pa.Array:
 class RecentGroups(OrderedDict[tuple[str, str, int], dict[str, np.ndarray]]):
     """Cache of the groups read last, of all shards: frames and states of one window lie in the same ones."""
 
-    def __init__(self, capacity: int | None = _CACHED_GROUPS) -> None:
+    def __init__(self, capacity: int | None) -> None:
         """Cache `capacity` groups; None for all that are ever read."""
         super().__init__()
         self.capacity = capacity

@@ -63,9 +63,9 @@ class LabelSettings:
         fraction: Fraction of the trials that are labeled, 0 to 1. Trials of a smaller fraction are among those of a
             larger one.
         seed: Seed of the choice.
-        batch_fraction: Least fraction of labeled samples in every shuffled batch, as far as it is a whole number. Labeled
-            samples are repeated for it and unlabeled ones left out, so that an epoch keeps its length; with 1, only
-            labeled samples remain.
+        batch_fraction: Least fraction of labeled samples in every shuffled batch, as far as it is a whole number.
+            Labeled samples are repeated for it and unlabeled ones left out, so that an epoch keeps its length; with 1,
+            only labeled samples remain.
     """
 
     fraction: float | int = 1.0

@@ -112,9 +112,9 @@ def _distinct_candidates(
     return torch.stack(candidates)
 
 
-def geometric_horizons(first: float, last: float, max_ratio: float = DEFAULT_SETTINGS.max_horizon_ratio) -> list[float]:
-    """Return horizons from `first` to below `last` with a constant ratio of at most `max_ratio`."""
+def geometric_horizons(first: float, last: float) -> list[float]:
+    """Return horizons from `first` to below `last` with a constant ratio of at most `max_horizon_ratio`."""
     if not first < last:
         return []
-    count = math.ceil(math.log(last / first) / math.log(max_ratio))
+    count = math.ceil(math.log(last / first) / math.log(DEFAULT_SETTINGS.max_horizon_ratio))
     return [first * (last / first) ** (k / count) for k in range(count)]

@@ -29,7 +29,7 @@ def state_sensitivities(
     controls: Float[Tensor, "batch steps nu"] | None,
     initial: Float[Tensor, "batch tangent unknowns"],
     property_jacobians: Mapping[str, Tensor],
-    control_jacobian: Float[Tensor, "batch steps nu unknowns"] | None = None,
+    control_jacobian: Float[Tensor, "batch steps nu unknowns"] | None,
 ) -> Float[Tensor, "batch times tangent unknowns"]:
     """Return the derivatives of all states by the unknowns, in the tangent space of (q, v).
 

@@ -26,8 +26,8 @@ _DEFAULT_SCHEDULE, _DEFAULT_FOLDER = TrainingSchedule(), Path("out/learn")
 
 
 def learn(
-    env: str,
     settings: Settings,
+    env: str = "Links2",
     schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
     seed: int = 0,
     out: Path = _DEFAULT_FOLDER,
@@ -35,8 +35,8 @@ def learn(
     """Train a policy, or resume an interrupted run with the same results as without the interruption.
 
     Args:
-        env: Name of the environment, for example Links2 or Ant.
         settings: Settings of the algorithm; their type selects the algorithm.
+        env: Name of the environment, for example Links2 or Ant.
         schedule: Schedule of the evaluations, the checkpoints and the end of the run.
         seed: Seed of all random numbers.
         out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
@@ -56,61 +56,4 @@ def learn(
     return train(learner, schedule, out, run_config)
 
 
-def sac(
-    env: str = "Links2",
-    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
-    seed: int = 0,
-    out: Path = _DEFAULT_FOLDER,
-    **settings: Any,
-) -> None:
-    """Train with soft actor–critic, without gradients of the engine.
-
-    Args:
-        env: Name of the environment, for example Links2 or Ant.
-        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
-        seed: Seed of all random numbers.
-        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
-        settings: Fields of `OffPolicySettings`.
-    """
-    learn(env, OffPolicySettings(**settings), schedule, seed, out)
-
-
-def mbpo(
-    env: str = "Links2",
-    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
-    seed: int = 0,
-    out: Path = _DEFAULT_FOLDER,
-    **settings: Any,
-) -> None:
-    """Train with model-based policy optimization and, optionally, policy and sample enhancement.
-
-    Args:
-        env: Name of the environment, for example Links2 or Ant.
-        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
-        seed: Seed of all random numbers.
-        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
-        settings: Fields of `MbpoSettings`.
-    """
-    learn(env, MbpoSettings(**settings), schedule, seed, out)
-
-
-def shac(
-    env: str = "Links2",
-    schedule: TrainingSchedule = _DEFAULT_SCHEDULE,
-    seed: int = 0,
-    out: Path = _DEFAULT_FOLDER,
-    **settings: Any,
-) -> None:
-    """Train with short-horizon actor–critic, with gradients through policy and engine.
-
-    Args:
-        env: Name of the environment, for example Links2 or Ant.
-        schedule: Schedule of the evaluations, the checkpoints and the end of the run.
-        seed: Seed of all random numbers.
-        out: Folder of config.json, checkpoints, progress.jsonl and TensorBoard's files.
-        settings: Fields of `ShacSettings`.
-    """
-    learn(env, ShacSettings(**settings), schedule, seed, out)
-
-
-COMMANDS = {"sac": sac, "mbpo": mbpo, "shac": shac}
+COMMANDS = {name: (learn, settings) for settings, (name, _) in _ALGORITHMS.items()}

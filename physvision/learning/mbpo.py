@@ -28,7 +28,7 @@ from physvision.learning.world_model import WorldModel, WorldModelSettings
 
 @dataclass(frozen=True)
 class MbpoSettings:
-    """Settings of MBPO. Defaults are those of the paper, except that `num_model_rollouts` is a tenth.
+    """Settings of model-based policy optimization (MBPO). Defaults are the paper's, but a tenth of its model rollouts.
 
     Attributes:
         off_policy: Settings of data collection and of soft actor–critic.

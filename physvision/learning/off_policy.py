@@ -17,7 +17,7 @@ from physvision.learning.sac import Sac, SacSettings
 
 @dataclass(frozen=True)
 class OffPolicySettings:
-    """Settings of data collection for soft actor–critic. Defaults are those of the SAC and MBPO papers.
+    """Settings of soft actor–critic (SAC), without gradients of the engine. Defaults are the SAC and MBPO papers'.
 
     Attributes:
         sac: Settings of the actor, the critics and their updates.

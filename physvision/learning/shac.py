@@ -37,7 +37,7 @@ MIN_LR_FRACTION = 0.01  # fraction of the initial learning rate at the end of th
 
 @dataclass(frozen=True)
 class ShacSettings:
-    """Settings of SHAC. Defaults are those of the authors' code, with sizes for small environments.
+    """Settings of short-horizon actor–critic (SHAC). Defaults are the authors' code's, with smaller networks.
 
     Attributes:
         num_envs: Worlds that are simulated together; more of them make gradients less noisy.

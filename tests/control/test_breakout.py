@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from physvision.control.breakout import KEYS, BounceStatistics, PaddleModel, predict_path
+from physvision.control.breakout import (
+    KEYS,
+    BallTracker,
+    BounceStatistics,
+    BreakoutAgent,
+    PaddleModel,
+    play_game,
+    predict_path,
+)
+from physvision.envs.atari import AtariFrame
 from physvision.envs.breakout_screen import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FIELD_BOTTOM, FIELD_TOP, LEFT, RIGHT
 
 
@@ -66,3 +75,36 @@ def test_a_key_counts_what_still_comes_of_those_before():
     assert KEYS[paddle.choose_key(-10.0, zero_output)] == "LEFT"
     assert paddle.pending_displacement([1, 1, 0, 0, 0, 0, 0, 0]) == pytest.approx(6.0 + 3.0)
     assert KEYS[paddle.choose_key(10.0, [1, 1, 0, 0, 0, 0, 0, 0])] == "NOOP"
+
+
+def test_a_ball_keeps_its_mirrored_velocity_until_two_positions_give_a_new_one():
+    ball = BallTracker()
+    for position in ((20.0, 100.0), (22.0, 97.0), (24.0, 94.0)):
+        ball.update(position)
+    assert ball.velocity == (2.0, -3.0)
+    assert ball.bounce_velocity is None
+    ball.update((25.0, 96.0))  # the roof turned it on the way
+    assert ball.bounce_velocity == (2.0, 3.0)
+    assert ball.velocity == (2.0, 3.0)
+    ball.update((27.0, 99.5))
+    assert ball.velocity == (2.0, 3.5)
+
+
+class _Screens:
+    """A game of black screens that ends after five frames and gives a point for each."""
+
+    def reset(self, seed, noop_frames):
+        self.frames = 0
+        return AtariFrame(np.zeros((210, 160, 3), np.uint8), 0.0, 5, False)
+
+    def step(self, action):
+        self.frames += 1
+        return AtariFrame(np.full((210, 160, 3), self.frames, np.uint8), 1.0, 5, self.frames == 5)
+
+
+def test_each_frame_of_a_game_is_reported_before_the_key_is_pressed():
+    levels = []
+    agent = BreakoutAgent(PaddleModel(np.zeros(8)), 0)
+    result = play_game(_Screens(), agent, 0, 100, on_frame=lambda image, agent: levels.append(int(image[0, 0, 0])))
+    assert levels == [0, 1, 2, 3, 4]
+    assert (result.score, result.frames, result.lives) == (5.0, 5, 5)

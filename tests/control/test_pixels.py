@@ -89,7 +89,9 @@ def test_a_batch_is_drawn_as_its_worlds_are_one_by_one():
     )
     pair = view(state, looks)
     torch.testing.assert_close(pair[0], view(State(state.q[:1], state.v[:1]))[0])
-    alone = view(State(state.q[1:], state.v[1:]), SceneVariation(looks.color_gains[1:], looks.noise_strengths[1:]))[0]
+    alone = view(
+        State(state.q[1:], state.v[1:]), variation=SceneVariation(looks.color_gains[1:], looks.noise_strengths[1:])
+    )[0]
     torch.testing.assert_close(pair[1], alone)
     # Light and stains change the picture where nothing moves, too.
     plain = view(State(state.q[1:], state.v[1:]))[0]
@@ -172,7 +174,7 @@ def test_starts_hang_or_lean_as_they_are_asked_to():
     assert float((hanging.q[:, 1] - math.pi).abs().max()) <= 0.1
     assert float(hanging.q[:, 0].abs().max()) <= 0.05
     assert not bool(hanging.v.any())
-    leans = StartDistribution(0.0, 0.3, 1.0).sample(200, generator)
+    leans = StartDistribution(hanging_fraction=0.0, max_angle=0.3, max_rate=1.0).sample(200, generator)
     assert 0.25 < float(leans.q[:, 1].abs().max()) <= 0.3
     assert 0.4 < float(leans.v[:, 0].abs().max()) <= 0.5
 

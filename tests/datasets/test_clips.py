@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from physvision import video
-from physvision.datasets.clips import KINDS, Filming, draw
+from physvision.datasets.clips import KINDS, Filming, Line, draw
+from physvision.datasets.clips.drawing import _knots
 from physvision.datasets.clips.integration import solve
 
 STILL = Filming(fps=10, noise=0, flicker=0, quality=1, open=0.01)
@@ -118,3 +119,27 @@ def test_dropped_doubled_and_repeated_frames_and_wrong_rates(tmp_path):
     shown = next(turned.frames())
     assert np.abs(observed.frames[0].numpy().astype(int) - shown).mean() < 6
     np.testing.assert_allclose(observed.times, turned.stamps, atol=1e-4)
+
+
+def test_a_camera_that_is_turned_sees_the_farther_side_smaller():
+    def spans(yaw):
+        project = draw("circular", 1, Filming(size=(320, 240), yaw=yaw)).view.project
+        return [float(np.ptp(project(np.array([[x, -0.1], [x, 0.1]]))[:, 1])) for x in (-0.2, 0.2)]
+
+    assert spans(0.0)[0] == pytest.approx(spans(0.0)[1])
+    # From 2.5 picture widths away a point at x is nearer or farther by x sin(yaw).
+    scale = draw("circular", 1, Filming(size=(320, 240))).view.scale
+    depths = [1 + np.sin(0.3) * x * scale / (2.5 * 320) for x in (-0.2, 0.2)]
+    left, right = spans(0.3)
+    assert left / right == pytest.approx(depths[1] / depths[0], rel=0.01)
+    assert left > 1.1 * right
+
+
+def test_a_spring_is_a_zigzag_with_so_many_coils():
+    start, end = np.zeros((1, 2)), np.array([[2.0, 0.0]])
+    straight = _knots(start, end, Line((0.0, 0.0), 0, 0.05, (0, 0, 0)))
+    np.testing.assert_array_equal(straight, np.stack([start, end]))
+    knots = _knots(start, end, Line((0.0, 0.0), 0, 0.05, (0, 0, 0), coils=4))[:, 0]
+    np.testing.assert_allclose(knots[[0, -1]], [[0, 0], [2, 0]])
+    np.testing.assert_allclose(np.abs(knots[1:-1, 1]), 0.15)
+    assert (np.diff(np.sign(knots[1:-1, 1])) != 0).sum() == 2 * 4 - 1

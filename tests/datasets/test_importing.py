@@ -172,12 +172,12 @@ def test_bad_options_write_nothing(movie, tmp_path, options, match):
 def test_marks_are_drawn_where_they_belong():
     frame = np.zeros((20, 20, 3), np.uint8)
     marks = [CircleOutline((10.0, 6.0), 4.0), Arrow((3.0, 3.0), (3.0, 15.0)), Polyline(((5.0, 18.0), (15.0, 18.0)))]
-    rows, columns = np.nonzero(draw_overlay(frame, marks[:1], 8)[..., 0] > 128)
+    rows, columns = np.nonzero(draw_overlay(frame, marks[:1], magnification=8)[..., 0] > 128)
     assert np.hypot((columns + 0.5) / 8 - 10.0, (rows + 0.5) / 8 - 6.0) == pytest.approx(4.0, abs=0.15)
-    rows, columns = np.nonzero(draw_overlay(frame, marks[1:2], 8)[..., 0] > 60)
+    rows, columns = np.nonzero(draw_overlay(frame, marks[1:2], magnification=8)[..., 0] > 60)
     assert (rows.min() / 8, rows.max() / 8) == pytest.approx((3.0, 15.0), abs=0.3)
     assert np.median(columns) / 8 == pytest.approx(3.0, abs=0.3)
-    rows, columns = np.nonzero(draw_overlay(frame, marks[2:], 8)[..., 0] > 200)
+    rows, columns = np.nonzero(draw_overlay(frame, marks[2:], magnification=8)[..., 0] > 200)
     assert np.median(rows) / 8 == pytest.approx(18.0, abs=0.3)
     page = image_grid([draw_overlay(frame, (), 2)] * 5, 3)
     assert page.shape == (2 * 46 + 6, 3 * 46 + 6, 3)

@@ -1,6 +1,7 @@
 """Links and the ant: their laws, what is seen and paid, and worlds that fail among others that do not."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -137,3 +138,14 @@ def test_the_compliant_ant_is_mujocos():
     assert touched > 100
     assert np.median(off) < 1e-3
     assert np.quantile(off, 0.9) < 2e-2
+
+
+def test_an_environment_that_is_aware_of_time_ends_at_its_limit():
+    plain = ENVIRONMENTS["Pendulum"]()
+    aware = replace(plain, time_aware=True, max_episode_steps=4)
+    start = aware.reset(2, torch.Generator().manual_seed(0))
+    obs = aware.observe(start, torch.tensor([1, 4]))
+    assert torch.equal(obs[:, :-1], plain.observe(start, torch.tensor([1, 4])))
+    assert obs[:, -1].tolist() == [0.25, 1.0]
+    assert aware.is_terminal(obs).tolist() == [False, True]
+    assert not plain.is_terminal(obs[:, :-1]).any()

@@ -140,3 +140,13 @@ def test_a_ring_holds_the_newest_rows():
     # Each of five in a binomial draw, within five deviations.
     for value in range(107, 112):
         assert abs(int((rendered == value).sum()) - 800) < 5 * (4000 * 0.2 * 0.8) ** 0.5
+
+
+def test_a_buffer_keeps_the_type_of_each_field():
+    exact = 2**40 + 1  # no float32 holds it
+    buffer = ReplayBuffer(2, {"q": 0, "steps": 0}, dtypes={"q": torch.float64, "steps": torch.int64})
+    buffer.add({"q": torch.tensor([0.1], dtype=torch.float64), "steps": torch.tensor([exact])})
+    rows = buffer.contents()
+    assert rows["q"].dtype == torch.float64
+    assert rows["q"].tolist() == [0.1]
+    assert rows["steps"].tolist() == [exact]

@@ -61,7 +61,7 @@ def same(first_case, second_case):
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, algorithm):
     maker, settings = ALGORITHMS[algorithm]
     schedule = TrainingSchedule(160, eval_every=40, checkpoint_every=40)
-    learn("Links2", settings, schedule, seed=3, out=tmp_path / "whole")
+    learn(settings, "Links2", schedule, seed=3, out=tmp_path / "whole")
     advance = maker.advance
 
     def stopped(self):
@@ -71,17 +71,17 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path, monkeypatch, al
 
     monkeypatch.setattr(maker, "advance", stopped)
     with pytest.raises(Interrupted):
-        learn("Links2", settings, schedule, seed=3, out=tmp_path / "parts")
+        learn(settings, "Links2", schedule, seed=3, out=tmp_path / "parts")
     monkeypatch.undo()
     torch.manual_seed(99)  # the chances of this process are not those of the first
     assert 80 <= torch.load(tmp_path / "parts" / CHECKPOINT, weights_only=True)["learner"]["env_steps"] < 120
-    learn("Links2", settings, schedule, seed=3, out=tmp_path / "parts")
+    learn(settings, "Links2", schedule, seed=3, out=tmp_path / "parts")
     ends = [torch.load(tmp_path / name / CHECKPOINT, weights_only=True) for name in ("whole", "parts")]
     assert ends[0]["learner"]["env_steps"] >= 160
     assert same(*ends)
     assert json.loads((tmp_path / "parts" / "config.json").read_text())["seed"] == 3
     with pytest.raises(CheckpointError, match="got one of another run"):
-        learn("Links2", settings, schedule, seed=4, out=tmp_path / "parts")
+        learn(settings, "Links2", schedule, seed=4, out=tmp_path / "parts")
 
 
 def test_a_run_ends_once_the_aim_is_held(tmp_path, monkeypatch):
@@ -91,17 +91,17 @@ def test_a_run_ends_once_the_aim_is_held(tmp_path, monkeypatch):
         sys.modules["physvision.learning.training"], "evaluate", lambda *_, **__: torch.tensor([next(rewards)])
     )
     schedule = TrainingSchedule(1000, eval_every=10, target_reward=0.9, target_patience=3)
-    learn("Links1", replace(PLAY, learning_starts=2000), schedule, out=tmp_path)
+    learn(replace(PLAY, learning_starts=2000), "Links1", schedule, out=tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "progress.jsonl").read_text().splitlines()]
     assert len(lines) == 8
     assert [line["finished"] for line in lines] == [False] * 7 + [True]
 
 
 def test_a_longer_run_goes_on_where_a_shorter_one_ended(tmp_path):
-    learn("Links2", PLAY, TrainingSchedule(160, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "whole")
+    learn(PLAY, "Links2", TrainingSchedule(160, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "whole")
     for steps in (80, 160):
         learn(
-            "Links2", PLAY, TrainingSchedule(steps, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "parts"
+            PLAY, "Links2", TrainingSchedule(steps, eval_every=40, checkpoint_every=40), seed=3, out=tmp_path / "parts"
         )
     ends = [torch.load(tmp_path / name / CHECKPOINT, weights_only=True)["learner"] for name in ("whole", "parts")]
     assert ends[0]["env_steps"] >= 160

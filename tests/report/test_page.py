@@ -12,7 +12,7 @@ from physvision.report.output import partial
 
 
 def test_texts_are_escaped_and_markup_is_not(tmp_path):
-    page = Page("a <b> & c", "said < heard", ["mind > gap"])
+    page = Page("a <b> & c", introduction="said < heard", notes=["mind > gap"])
     page.section("Numbers < 3", table([["<i>", 5]], ["name", "n"]), text="x < y")
     page.section("Empty")
     text = page.write(tmp_path / "report.html").read_text()

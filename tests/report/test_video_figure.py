@@ -68,3 +68,18 @@ def test_marks_lie_where_the_picture_has_the_thing():
     np.testing.assert_allclose(np.linalg.norm(red - corner - [200, 300], axis=1), 100, atol=3)
     green = np.argwhere(rendered[..., 1].astype(int) - rendered[..., 0] > 100)
     assert np.abs(green[:, 0] - corner[0] - 50).max() <= 2
+
+
+def test_dots_fade_and_a_dimmed_outline_is_thinner():
+    picture = np.zeros((40, 60, 3), np.uint8)
+    canvas = Canvas((60, 40), ["one"], 30, side=600)
+    steps = np.array([[10.0, 10.0], [30.0, 10.0], [50.0, 10.0]])
+    rendered = canvas.draw([Panel(picture, [Mark((255, 0, 0), dots=steps)])], 0.0)
+    red = rendered[34:, 16:, 0].astype(int) - rendered[34:, 16:, 1]
+    shown = [int(red[80:120, 10 * round(x) - 20 : 10 * round(x) + 20].clip(0).sum()) for x, _ in steps]
+    assert shown[0] > shown[1] > shown[2] > 0
+    outline = np.array([[10.0, 30.0], [50.0, 30.0]])
+    marks = (Mark((255, 0, 0), outline), Mark((255, 0, 0), outline, dimmed=True))
+    drawn = (canvas.draw([Panel(picture, [mark])], 0.0) for mark in marks)
+    wide, narrow = (int((frame[..., 0].astype(int) - frame[..., 1] > 60).sum()) for frame in drawn)
+    assert narrow < wide

@@ -1,12 +1,15 @@
 """A video is brought to a rate, a part and a size: at the right moments, with the right pixels."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from physvision import video
-from physvision.core import InputError, VideoError
+from physvision.core import InputError, Scene, SceneObject, VideoError
 from physvision.video import Conversion
+from physvision.video.scene_frames import SceneFitSettings, fit_conversion
 
 
 def gradients(times=24, height=24, width=32):
@@ -62,3 +65,16 @@ def test_frames_that_change_size_are_not_cropped(movie, monkeypatch):
     monkeypatch.setattr("physvision.video.reading._stream_file", lambda path, color: iter(changing))
     with pytest.raises(VideoError, match=r"change size at 0\.50 s"):
         video.read(movie, conversion=Conversion(size=2))
+
+
+def test_the_fit_to_a_scene_is_as_strict_as_its_settings(movie):
+    scene = Scene("a", "a", (16, 12), "rgb", 23.0, 2, {"x": "px"}, [SceneObject("a", 0)], {})
+    info = video.read_info(movie)
+    fit = partial(fit_conversion, "a.mkv", info, scene)
+    # 24 frames a second for 23, and an image of 32 x 24 whose part of 16 x 13 is stretched to 16 x 12.
+    conversion = Conversion(crop=(0, 0, 16, 13))
+    assert fit(conversion, SceneFitSettings(rate_tolerance=0.05, aspect_tolerance=0.1))[0].size == (16, 12)
+    with pytest.raises(InputError, match="expects 23"):
+        fit(conversion, SceneFitSettings(rate_tolerance=0.04, aspect_tolerance=0.1))
+    with pytest.raises(InputError, match="another aspect ratio"):
+        fit(conversion, SceneFitSettings(rate_tolerance=0.05, aspect_tolerance=0.05))

@@ -7,6 +7,7 @@ import torch
 
 from physvision import video
 from physvision.core import Clip
+from physvision.video.regularity import RegularitySettings
 
 
 def ball(times, noise=0.0, seed=0):
@@ -91,3 +92,12 @@ def test_sound_is_heard_when_it_was_made(tmp_path, suffix, codec, late):
 
 def test_a_video_without_sound_has_none(tmp_path):
     assert video.read_audio(video.write(tmp_path / "a.mp4", ball(np.arange(5) / 25), 25)) is None
+
+
+def test_a_larger_change_is_a_duplicate_where_the_settings_say_so(tmp_path):
+    frames = ball(np.arange(20) / 30, noise=2).repeat(2, 0)
+    clip = video.read(video.write(tmp_path / "a.mkv", frames, 60, lossless=True))
+    assert video.frame_timing(clip).duplicated.sum() == 20
+    assert not video.frame_timing(clip, RegularitySettings(max_change=0.0)).duplicated.any()
+    # Without neighbors every frame is the largest change itself.
+    assert not video.frame_timing(clip, RegularitySettings(neighbors=0)).duplicated.any()

@@ -22,6 +22,7 @@ from physvision.physics.particle.properties import ParticleProperties, pack
 from physvision.physics.properties import Properties
 from physvision.physics.truncation import first_marked_step, truncated_rollout
 
+DRAWN_RADIUS = 0.05  # of the sphere that stands for the particle, m
 _STEP_COST = 0.5  # estimated time of a step forward, µs
 
 
@@ -48,7 +49,6 @@ class Particle(MechanicalEngine):
         drag: float = 0.0,
         mass: float = 1.0,
         length: float = 1.0,
-        radius: float = 0.05,
     ) -> None:
         """Make a particle on a path.
 
@@ -63,7 +63,6 @@ class Particle(MechanicalEngine):
             drag: Quadratic drag, 1/m or 1/rad.
             mass: Mass, kg, which scales energies only.
             length: Radius of the circle, m.
-            radius: Radius of the drawn sphere, m.
         """
         super().__init__()
         if path not in ("line", "plane", "circle"):
@@ -71,11 +70,11 @@ class Particle(MechanicalEngine):
         self.path, self.dt, self.substeps = path, check_positive("dt", dt), check_count("substeps", substeps)
         self.nq = self.nv = self.nu = 2 if path == "plane" else 1
         self.body_names, self.joint_names = ("particle",), (path,)
-        self.geometry = (Placed(Sphere(radius), 0),)
+        self.geometry = (Placed(Sphere(DRAWN_RADIUS), 0),)
         pairs = {"push": push, "rest": rest}
         pair = {name: torch.as_tensor(value, dtype=torch.float64).expand(self.nv) for name, value in pairs.items()}
         numbers = {"restoring": restoring, "velocity_decay": velocity_decay, "drag": drag, "mass": mass}
-        numbers |= {"length": length, "radius": radius}
+        numbers |= {"length": length, "radius": DRAWN_RADIUS}
         single = {name: torch.tensor(float(value), dtype=torch.float64) for name, value in numbers.items()}
         self.set_properties(ParticleProperties(**pair, **single))
 
