@@ -26,7 +26,7 @@ from jsonargparse import auto_cli
 from result_cache import cached_results
 
 from physvision.core import PhysvisionError
-from physvision.datasets.clips import KINDS, LEADING, draw
+from physvision.datasets.clips import DETERMINED_PARAMETERS, KINDS, draw
 from physvision.identification import Identification, identify
 
 
@@ -92,14 +92,14 @@ def show(results: list[dict], name_kind: bool) -> None:
     rows: dict[str, list[dict]] = defaultdict(list)
     errors: dict[str, list[float]] = defaultdict(list)
     for record in results:
-        for _ in LEADING[record["kind"]] if "rejected" in record else ():
+        for _ in DETERMINED_PARAMETERS[record["kind"]] if "rejected" in record else ():
             for kind in (record["kind"], "all"):
                 rows[kind].append({"in_68": False, "in_95": False})
                 errors[kind].append(np.inf)
         for name, entry in record["parameters"].items():
             rows[record["kind"]].append(entry)
             rows["all"].append(entry)
-            if name in LEADING[record["kind"]]:
+            if name in DETERMINED_PARAMETERS[record["kind"]]:
                 error = abs(entry["value"] / entry["truth"] - 1)
                 errors[record["kind"]].append(error)
                 errors["all"].append(error)

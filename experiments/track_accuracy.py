@@ -20,9 +20,9 @@ from physvision.perception import Track, find_tracks
 
 def distances(clip: DrawnClip, tracks: list[Track]) -> list[np.ndarray]:
     """For each body, pixels between its true places and the nearest track's, where the law holds."""
-    lawful = clip.times >= clip.motion.begin
+    lawful = clip.times >= clip.motion.release
     results = []
-    for body in np.moveaxis(clip.places(), 1, 0):
+    for body in np.moveaxis(clip.positions(), 1, 0):
         errors = []
         for track in tracks:
             fit = track.observed & lawful

@@ -31,7 +31,7 @@ CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
     "pendulum": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
 }
 # Clip of a bob on a string, filmed by a phone: motion, seed and filming.
-_SWING = ("pendulum", 3, Filming(size=(320, 240), fps=30, open=0.3, noise=2, shake=0.2))
+_SWING = ("pendulum", 3, Filming(size=(320, 240), fps=30, exposure=0.3, noise=2, shake=0.2))
 _RATES = {"pendulum": 20}
 # Frame rate, number of frames and width, in pixels, of the GIF.
 _GIF_FPS, _GIF_FRAMES, _GIF_WIDTH = 10, 60, 720

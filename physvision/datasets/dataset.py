@@ -53,8 +53,8 @@ class Dataset:
         self.frame_format = FrameFormat.from_description(description["frame_format"])
         self.fields = {name: Field.from_description(entry) for name, entry in description["fields"].items()}
         self.shards = [shard for shard in self.folder.shards() if shard.split == split]
-        written = self.folder.checksums()
-        missing = [shard.file for shard in self.shards if shard.file not in written]
+        checksums = self.folder.checksums()
+        missing = [shard.file for shard in self.shards if shard.file not in checksums]
         if missing:
             raise DataError(
                 f"{path}: not complete, {len(missing)} of {len(self.shards)} shards of {split} are missing "
@@ -70,10 +70,10 @@ class Dataset:
         return {**self.__dict__, "_readers": {}, "_recent": self._empty_cache()}
 
     def __repr__(self) -> str:
-        frames, form = sum(shard.trials * shard.frames for shard in self.shards), self.frame_format
-        size = f"{form.width} x {form.height} x {form.channels}"
+        frames, frame_format = sum(shard.trials * shard.frames for shard in self.shards), self.frame_format
+        size = f"{frame_format.width} x {frame_format.height} x {frame_format.channels} at {frame_format.fps:g} fps"
         return (
-            f"Dataset({self.name}, {self.split}: {len(self)} trials, {frames} frames of {size} at {form.fps:g} fps, "
+            f"Dataset({self.name}, {self.split}: {len(self)} trials, {frames} frames of {size}, "
             f"fields {', '.join(self.fields) or 'none'}, in {self.folder.path})"
         )
 
@@ -116,7 +116,7 @@ class Dataset:
             self._readers[number] = ShardReader(path, self.frame_format, self.fields, shard.frames, self._recent)
         return self._readers[number]
 
-    def _place(self, trial: int, start: int, stop: int | None) -> tuple[ShardReader, int, int, int]:
+    def _locate(self, trial: int, start: int, stop: int | None) -> tuple[ShardReader, int, int, int]:
         number = self.shard_of(trial)
         shard = self.shards[number]
         stop = shard.frames if stop is None else stop
@@ -128,8 +128,8 @@ class Dataset:
         self, trial: int, start: int = 0, stop: int | None = None
     ) -> UInt8[np.ndarray, "frames height width channels"]:
         """Frames `start` to `stop` (excluded; the end if None) of `trial`."""
-        reader, *place = self._place(trial, start, stop)
-        return reader.read("frames", *place)
+        reader, *location = self._locate(trial, start, stop)
+        return reader.read("frames", *location)
 
     def field(self, name: str, trial: int, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Field `name` of the frames `start` to `stop` of `trial`, (frames, …)."""
@@ -137,8 +137,8 @@ class Dataset:
             raise InputError(
                 f"name: {self.name} stores {', '.join(self.fields) or 'frames alone'}; there is no {name!r}"
             )
-        reader, *place = self._place(trial, start, stop)
-        return reader.read(name, *place)
+        reader, *location = self._locate(trial, start, stop)
+        return reader.read(name, *location)
 
     def properties(self, trial: int) -> dict[str, np.ndarray]:
         """Properties of `trial` by name, float64: all fields that are the same in every frame."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from physvision.core import InputError
-from physvision.datasets.recipe import Number, Recipe
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
 from physvision.datasets.rendering import CameraPath, Lighting, Sensor, handheld_path, intrinsics, random_lighting
 
 
@@ -53,7 +54,7 @@ class FilmedRecipe(Recipe):
         super().check()
         self.require_whole("size", 16)
         self.require_whole("clutter", 0)
-        self.require_number("fps", 0, above=True)
+        self.require_number("fps", 0, exclusive=True)
         self.require_number("tilt", 0, 45)
         for name in ("roll", "shake", "unevenness", "flicker"):
             self.require_number(name, 0)
@@ -70,17 +71,43 @@ class FilmedRecipe(Recipe):
         if not all(isinstance(bound, int) for bound in value):
             raise InputError(f"{name}: expected two whole numbers, got {value}")
 
-    def camera_matrix(self, focal: float) -> np.ndarray:
-        """Camera matrix with a focal length in pixels."""
-        return intrinsics(focal, self.size, self.size)
+    @property
+    @abstractmethod
+    def focal(self) -> float:
+        """Focal length of the camera, pixels."""
+
+    @property
+    @abstractmethod
+    def geometry(self) -> str:
+        """Axes and unit of the world, in words."""
+
+    @property
+    def intrinsics(self) -> np.ndarray:
+        """Camera matrix of all frames."""
+        return intrinsics(self.focal, self.size, self.size)
+
+    @property
+    def frame_format(self) -> FrameFormat:
+        """Size and rate of the frames."""
+        geometry = (
+            f"{self.geometry}. A point of the world is seen at K (X/Z, Y/Z, 1) with (X, Y, Z, 1) = extrinsics "
+            "(x, y, z, 1) and the camera matrix K = intrinsics; "
+            "the center of the pixel of row i and column j has the coordinates (j, i)"
+        )
+        matrix = tuple(map(tuple, self.intrinsics.tolist()))
+        return FrameFormat(self.size, self.size, 3, float(self.fps), geometry, matrix)
+
+    def mask_fields(self, objects: str) -> dict[str, Field]:
+        """Field of the masks of objects, such as "ball"; empty if no masks are stored."""
+        meaning = f"number of the {objects}, from 1 on, that the center of each pixel shows; 0 elsewhere"
+        return {"masks": Field((self.size, self.size), "1", meaning, "uint8")} if self.masks else {}
 
     def random_camera(
-        self, focal: float, target: np.ndarray, distance: float, times: np.ndarray, random: np.random.Generator
+        self, target: np.ndarray, distance: float, times: np.ndarray, random: np.random.Generator
     ) -> CameraPath:
         """Camera that looks at `target` from the side of −z, tilted and moving slightly.
 
         Args:
-            focal: Focal length, pixels.
             target: Point in the middle of the picture.
             distance: Distance of the pinhole from the target.
             times: Times of the frames, s.
@@ -88,7 +115,7 @@ class FilmedRecipe(Recipe):
         """
         tilt, roll, shake = (math.radians(angle) for angle in (self.tilt, self.roll, self.shake))
         path = handheld_path(times, target, distance, tilt, roll, shake, random)
-        return CameraPath(self.camera_matrix(focal), path)
+        return CameraPath(self.intrinsics, path)
 
     def random_lighting(self, random: np.random.Generator) -> Lighting:
         """Light from the side of the camera, uneven and changing."""

@@ -11,30 +11,22 @@ from physvision.core.checks import check_count
 from physvision.datasets.executors import Executor, executor_of
 from physvision.datasets.folder import FORMAT, DataFolder, Shard, divide
 from physvision.datasets.progress import frames_bar
-from physvision.datasets.recipe import Recipe
+from physvision.datasets.recipe import Recipe, describe_folder
 from physvision.datasets.shards import encode_shard
 
 
 def describe(recipe: Recipe) -> dict:
-    """Description of the data set of a recipe; it follows from the recipe and the versions alone."""
+    """Describe the data set of a recipe; the description follows from the recipe and the versions alone."""
     frame_format = recipe.frame_format
     shards = divide(recipe.splits(), recipe.frames, frame_format.height * frame_format.width * frame_format.channels)
-    return {
-        "format": FORMAT,
-        "name": recipe.name,
-        "recipe": recipe.values(),
-        "versions": recipe.versions(),
-        "frame_format": frame_format.description(),
-        "fields": {name: field.description() for name, field in recipe.fields.items()},
-        "shards": [asdict(shard) for shard in shards],
-    }
+    return describe_folder(recipe.name, recipe.values(), recipe.packages, frame_format, recipe.fields, shards)
 
 
 def make_shard(recipe: Recipe, shard: Shard) -> bytes:
     """Make the bytes of a shard."""
-    about = {"format": FORMAT, "name": recipe.name, "recipe": recipe.values(), "shard": asdict(shard)}
+    metadata = {"format": FORMAT, "name": recipe.name, "recipe": recipe.values(), "shard": asdict(shard)}
     trials = (recipe.make(shard.split, number) for number in range(shard.first, shard.first + shard.trials))
-    return encode_shard(recipe.frame_format, recipe.fields, about, trials)
+    return encode_shard(recipe.frame_format, recipe.fields, metadata, trials)
 
 
 def generate(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from physvision.core import FileError, InputError
 from physvision.core.checks import check_count
 from physvision.datasets.folder import FORMAT, DataFolder, Shard, divide
 from physvision.datasets.progress import frames_bar
-from physvision.datasets.recipe import FrameFormat, check_number
+from physvision.datasets.recipe import FrameFormat, check_number, describe_folder
 from physvision.datasets.shards import encode_shard
 
 # Frames and bytes of a trial at most, and frames of one that leaves room for windows of several sizes.
@@ -63,7 +63,7 @@ def import_video(
         DataError: the folder holds something else; nothing was written.
     """
     if fps is not None:
-        check_number("fps", fps, 0, above=True)
+        check_number("fps", fps, 0, exclusive=True)
     conversion = video.Conversion(fps, crop, size)
     frame_format, part = _frame_format(source, conversion, gray)
     conversion = replace(conversion, fps=frame_format.fps)
@@ -90,11 +90,11 @@ def import_video(
             "gray": gray,
             "trial_frames": trial_frames,
         }
-        about = {"format": FORMAT, "name": "video", "recipe": recipe}
-        folder = DataFolder(out)
-        with folder.prepared(_description(about, frame_format, _cut(count, trial_frames, frame_bytes))):
+        folder, shards = DataFolder(out), _cut(count, trial_frames, frame_bytes)
+        with folder.prepared(describe_folder("video", recipe, _PACKAGES, frame_format, {}, shards)):
             bar.reset(task, total=count, description="importing")
-            for count in _fill(folder, frames(), frame_format, about):
+            metadata = {"format": FORMAT, "name": "video", "recipe": recipe}
+            for count in _fill(folder, frames(), frame_format, metadata):
                 bar.update(task, advance=count)
     return folder.path
 
@@ -112,33 +112,17 @@ def _frame_format(
     return frame_format, conversion.crop_of(properties.width, properties.height)
 
 
-def _description(about: dict[str, Any], frame_format: FrameFormat, shards: list[Shard]) -> dict[str, Any]:
-    """Description of the data set for its folder."""
-    return {
-        **about,
-        "versions": {package: version(package) for package in _PACKAGES},
-        "frame_format": frame_format.description(),
-        "fields": {},
-        "shards": [asdict(shard) for shard in shards],
-    }
-
-
 def _fill(
-    folder: DataFolder, frames: Iterator[np.ndarray], frame_format: FrameFormat, about: dict[str, Any]
+    folder: DataFolder, frames: Iterator[np.ndarray], frame_format: FrameFormat, metadata: dict[str, Any]
 ) -> Iterator[int]:
     """Make missing and damaged shards, and yield the number of frames of every shard, made or not."""
     for shard in folder.shards():
         if folder.fault(shard) is None:
-            _skip(frames, shard.trials * shard.frames)
+            deque(islice(frames, shard.trials * shard.frames), maxlen=0)
         else:
             trials = ({"frames": np.stack(list(islice(frames, shard.frames)))} for _ in range(shard.trials))
-            folder.commit(shard, encode_shard(frame_format, {}, about | {"shard": asdict(shard)}, trials))
+            folder.commit(shard, encode_shard(frame_format, {}, metadata | {"shard": asdict(shard)}, trials))
         yield shard.trials * shard.frames
-
-
-def _skip(frames: Iterator[np.ndarray], count: int) -> None:
-    for _ in islice(frames, count):
-        pass
 
 
 def _default_trial_frames(count: int, frame_bytes: int) -> int:
@@ -151,17 +135,17 @@ def _default_trial_frames(count: int, frame_bytes: int) -> int:
 
 def _cut(count: int, trial_frames: int, frame_bytes: int) -> list[Shard]:
     """Divide a video of `count` frames into shards in the order of time; a shorter last trial has one of its own."""
-    whole, rest = divmod(count, trial_frames)
-    trials = whole + (rest > 0)
+    complete_trials, remainder = divmod(count, trial_frames)
+    trials = complete_trials + (remainder > 0)
     held_out = max(1, trials // 10) if trials >= 3 else 0
     splits = {"train": trials - 2 * held_out, "valid": held_out, "test": held_out}
     last = "test" if held_out else "train"
-    if rest:
+    if remainder:
         splits[last] -= 1
     shards = divide(splits, trial_frames, frame_bytes)
-    if rest:
+    if remainder:
         number = sum(shard.split == last for shard in shards)
-        shards.append(Shard(f"{last}-{number:05d}.arrow", last, splits[last], 1, rest))
+        shards.append(Shard(f"{last}-{number:05d}.arrow", last, splits[last], 1, remainder))
     return shards
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any, ClassVar
@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from physvision.core import DtypeError, InputError
+from physvision.core.checks import check_count
+from physvision.datasets.folder import FORMAT, Shard
 from physvision.video.overlay import OverlayShape
 
 Number = int | float
@@ -154,35 +156,51 @@ class Recipe(ABC):
         """Plain values of the recipe."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
-    def versions(self) -> dict[str, str]:
-        """Versions of the packages that can change the data."""
-        return {package: version(package) for package in sorted(self.packages)}
-
     def require_whole(self, name: str, minimum: int) -> None:
         """Raise unless the value `name` is a whole number of at least `minimum`."""
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            raise InputError(f"{name}: expected an integer of at least {minimum}, got {value!r}")
+        check_count(name, getattr(self, name), minimum)
 
-    def require_number(self, name: str, minimum: Number, maximum: Number = math.inf, above: bool = False) -> None:
-        """Raise unless the value `name` is a finite number of `minimum` (or `above` it) to `maximum`."""
-        check_number(name, getattr(self, name), minimum, maximum, above)
+    def require_number(self, name: str, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> None:
+        """Raise unless the value `name` is a finite number from `minimum` (excluded if `exclusive`) to `maximum`."""
+        check_number(name, getattr(self, name), minimum, maximum, exclusive)
 
-    def require_range(self, name: str, minimum: Number, above: bool = False, maximum: Number = math.inf) -> None:
-        """Raise unless the value `name` is a pair of growing finite numbers from `minimum` (or above) to `maximum`."""
+    def require_range(self, name: str, minimum: Number, exclusive: bool = False, maximum: Number = math.inf) -> None:
+        """Raise unless the value `name` is a pair of growing finite numbers in this range."""
         value = getattr(self, name)
         if not isinstance(value, tuple | list) or len(value) != 2:
             raise DtypeError(f"{name}: expected a lowest and a highest number, got {value!r}")
-        check_number(f"{name}[0]", value[0], minimum, maximum, above)
+        check_number(f"{name}[0]", value[0], minimum, maximum, exclusive)
         check_number(f"{name}[1]", value[1], value[0], maximum)
 
 
-def check_number(name: str, value: object, minimum: Number, maximum: Number = math.inf, above: bool = False) -> None:
-    """Raise unless `value` is a finite number of `minimum` (or `above` it) to `maximum`."""
+def describe_folder(
+    name: str,
+    recipe: dict[str, Any],
+    packages: Iterable[str],
+    frame_format: FrameFormat,
+    fields: Mapping[str, Field],
+    shards: Iterable[Shard],
+) -> dict[str, Any]:
+    """Describe a data set for its folder: its recipe, the versions of packages that can change it, and its contents."""
+    return {
+        "format": FORMAT,
+        "name": name,
+        "recipe": recipe,
+        "versions": {package: version(package) for package in sorted(packages)},
+        "frame_format": frame_format.description(),
+        "fields": {name: field.description() for name, field in fields.items()},
+        "shards": [asdict(shard) for shard in shards],
+    }
+
+
+def check_number(
+    name: str, value: object, minimum: Number, maximum: Number = math.inf, exclusive: bool = False
+) -> None:
+    """Raise unless `value` is a finite number from `minimum` (excluded if `exclusive`) to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DtypeError(f"{name}: expected a number, got {value!r}")
-    if not math.isfinite(value) or value < minimum or value > maximum or (above and value == minimum):
-        bound = f"above {minimum:g}" if above else f"of at least {minimum:g}"
+    if not math.isfinite(value) or value < minimum or value > maximum or (exclusive and value == minimum):
+        bound = f"above {minimum:g}" if exclusive else f"of at least {minimum:g}"
         bound += "" if math.isinf(maximum) else f" and at most {maximum:g}"
         raise InputError(f"{name}: expected a finite number {bound}, got {value!r}")
 

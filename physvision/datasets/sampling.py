@@ -110,12 +110,12 @@ class ShardSampler(DistributedSampler):
     def _interleave(self, remaining: np.ndarray, labeled: np.ndarray, offset: int) -> np.ndarray:
         """All windows of an epoch, the labeled ones at equal distances.
 
-        Places ⌊(k n + offset) / m⌋ of m labeled among n windows are those of a balanced word: any two runs of equal
+        Positions ⌊(k n + offset) / m⌋ of m labeled among n windows are those of a balanced word: any two runs of equal
         length hold the same number of labeled windows, or differ by one.
         """
-        windows, places = np.empty(self._count, int), np.arange(self._labeled_count) * self._count + offset
+        windows, positions = np.empty(self._count, int), np.arange(self._labeled_count) * self._count + offset
         is_labeled = np.zeros(self._count, bool)
-        is_labeled[places // max(self._labeled_count, 1)] = True
+        is_labeled[positions // max(self._labeled_count, 1)] = True
         windows[is_labeled] = np.resize(labeled, self._labeled_count)
         windows[~is_labeled] = np.resize(remaining, self._count - self._labeled_count)
         return windows

@@ -14,25 +14,29 @@ import pyarrow as pa
 from physvision.core import DataError
 from physvision.datasets.recipe import Field, FrameFormat
 
-# Frames that are compressed together. Fewer are read faster, more take less room; docs/data.md has the figures.
+# Frames that are compressed together. Fewer are read faster, more take less memory; docs/data.md has the figures.
 GROUP = 10
 CACHED_GROUPS = 8
 _METADATA = b"physvision"
 _TRAINING_COLUMNS = frozenset({"frames", "q", "v", "extrinsics"})
+_COLUMN_SETS = ("training", "masks", "rest")
 
 
 def encode_shard(
-    frame_format: FrameFormat, fields: Mapping[str, Field], about: Mapping, trials: Iterable[Mapping[str, np.ndarray]]
+    frame_format: FrameFormat,
+    fields: Mapping[str, Field],
+    metadata: Mapping,
+    trials: Iterable[Mapping[str, np.ndarray]],
 ) -> bytes:
     """Encode a shard; equal input gives equal bytes.
 
     Args:
         frame_format: Size and rate of the frames.
         fields: Fields stored beside each frame.
-        about: Description of the shard, plain values.
+        metadata: Description of the shard, plain values.
         trials: Uint8 `frames` and the fields of each trial.
     """
-    schema = _schema(frame_format, fields).with_metadata({_METADATA: json.dumps(about, sort_keys=True).encode()})
+    schema = _schema(frame_format, fields).with_metadata({_METADATA: json.dumps(metadata, sort_keys=True).encode()})
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 3), use_threads=False)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema, options=options) as writer:
@@ -72,7 +76,7 @@ class RecentGroups(OrderedDict[tuple[str, str, int], dict[str, np.ndarray]]):
         super().__init__()
         self.capacity = capacity
 
-    def keep(self, key: tuple[str, str, int], group: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def store(self, key: tuple[str, str, int], group: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Add `group` and drop the oldest one."""
         self[key] = group
         if self.capacity is not None and len(self) > self.capacity:
@@ -104,14 +108,12 @@ class ShardReader:
         self._schema, self._frames = _schema(frame_format, fields), frames
         self._groups = -(-frames // GROUP)
         # Columns that are decompressed together, by the name of their set.
-        self._set_of = {
+        self._set_names = {
             name: "training" if name in _TRAINING_COLUMNS else "masks" if name == "masks" else "rest"
             for name in self._shapes
         }
+        self._columns = {key: [name for name in self._shapes if self._set_names[name] == key] for key in _COLUMN_SETS}
         self._readers: dict[str, pa.RecordBatchFileReader] = {}
-
-    def _columns(self, column_set: str) -> list[str]:
-        return [name for name, its_set in self._set_of.items() if its_set == column_set]
 
     def _reader(self, column_set: str) -> pa.RecordBatchFileReader:
         if column_set not in self._readers:
@@ -120,7 +122,7 @@ class ShardReader:
             # Bytes of another type, read as pixels, lie beyond the end of their buffer.
             if not schema.equals(self._schema):
                 raise DataError(f"{self.path}: expected the columns {self._schema.names}, got {schema.names}")
-            included = [index for index, name in enumerate(schema.names) if self._set_of[name] == column_set]
+            included = [index for index, name in enumerate(schema.names) if self._set_names[name] == column_set]
             options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=included)
             self._readers[column_set] = pa.ipc.open_file(file, options=options)
         return self._readers[column_set]
@@ -134,13 +136,13 @@ class ShardReader:
                 # Lengths that are not those of the buffers would be read past their end.
                 batch.validate(full=True)
                 rows = min(GROUP, self._frames - index % self._groups * GROUP)
-                group = {name: self._array(name, batch.column(name), rows) for name in self._columns(column_set)}
+                group = {name: self._array(name, batch.column(name), rows) for name in self._columns[column_set]}
             except Exception as error:  # of a damaged file pyarrow raises whatever it comes across
                 raise DataError(
                     f"{self.path}: the shard is damaged ({error}); "
                     f"make it again with: physvision repair {self.path.parent}"
                 ) from error
-            self._recent.keep(key, group)
+            self._recent.store(key, group)
         return group
 
     def _array(self, name: str, column: pa.Array, rows: int) -> np.ndarray:
@@ -156,10 +158,10 @@ class ShardReader:
     def read(self, name: str, trial: int, start: int, stop: int) -> np.ndarray:
         """Copy of `frames` or a field, of frames `start` to `stop` (excluded) of the shard's trial number `trial`."""
         first, last = start // GROUP, (stop - 1) // GROUP
-        pieces = [
-            self._group(self._set_of[name], trial * self._groups + index)[name][
+        parts = [
+            self._group(self._set_names[name], trial * self._groups + index)[name][
                 max(start - index * GROUP, 0) : stop - index * GROUP
             ]
             for index in range(first, last + 1)
         ]
-        return np.concatenate(pieces)
+        return np.concatenate(parts)

@@ -44,18 +44,18 @@ def show(
     check_count("frames", frames)
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    still = path.suffix.lower() == ".png"
+    is_sheet = path.suffix.lower() == ".png"
     if Path(source).is_dir() or (Path(source) / DESCRIPTION).exists():
         dataset = Dataset(source, split)
         length, fps = dataset.shards[dataset.shard_of(trial)].frames, dataset.fps
-        indices = _equally_spaced(length, frames) if still else range(length)
+        indices = _equally_spaced(length, frames) if is_sheet else range(length)
         pictures = _trial_pictures(dataset, trial, indices, states)
     else:
         fps = video.read_info(source).fps
-        length = sum(1 for _ in video.stream(source)) if still else 0
-        indices = _equally_spaced(length, frames) if still else None
+        length = sum(1 for _ in video.stream(source)) if is_sheet else 0
+        indices = _equally_spaced(length, frames) if is_sheet else None
         pictures = _video_pictures(source, None if indices is None else set(indices))
-    if not still:
+    if not is_sheet:
         if not np.isfinite(fps):
             raise InputError(f"source: {source} does not state its frame rate")
         return video.write(path, (picture for _, picture in pictures), fps)

@@ -164,19 +164,19 @@ class Windows(TorchDataset):
 
     def __getitems__(self, indices: list[int]) -> Sample:
         """The windows `indices` as one batch."""
-        places, span, data = [self.locate(int(index)) for index in indices], self.shape.span, self.dataset
+        locations, span, data = [self.locate(int(index)) for index in indices], self.shape.span, self.dataset
         labeled = self.labeled[np.asarray(indices)]
-        frames = np.empty((len(places), span, *data.frame_format.shape), np.uint8)
+        frames = np.empty((len(locations), span, *data.frame_format.shape), np.uint8)
         states = {
-            name: np.full((len(places), span, math.prod(data.fields[name].shape)), np.nan, np.float32)
+            name: np.full((len(locations), span, math.prod(data.fields[name].shape)), np.nan, np.float32)
             for name in (("q", "v") if self.states else ())
         }
-        for row, (trial, start) in enumerate(places):
+        for row, (trial, start) in enumerate(locations):
             frames[row] = data.frames(trial, start, start + span)
             for name, values in states.items() if labeled[row] else ():
                 values[row] = data.field(name, trial, start, start + span).reshape(span, -1)
         states = {name: torch.from_numpy(values) for name, values in states.items()}
-        trials, starts = zip(*places, strict=True)
+        trials, starts = zip(*locations, strict=True)
         return Sample(
             frames=torch.from_numpy(frames).permute(0, 1, 4, 2, 3),
             trajectory=Trajectory(states["q"], states["v"], dt=data.dt) if self.states else None,
@@ -185,8 +185,8 @@ class Windows(TorchDataset):
             trial=torch.tensor(trials),
             start=torch.tensor(starts),
             properties=self._properties(trials, labeled),
-            extrinsics=self._per_frame("extrinsics", places, np.float32) if "extrinsics" in data.fields else None,
-            masks=self._per_frame("masks", places, np.uint8, labeled) if self.masks else None,
+            extrinsics=self._per_frame("extrinsics", locations, np.float32) if "extrinsics" in data.fields else None,
+            masks=self._per_frame("masks", locations, np.uint8, labeled) if self.masks else None,
         )
 
     def _properties(self, trials: Sequence[int], labeled: np.ndarray) -> dict[str, torch.Tensor] | None:
@@ -203,12 +203,12 @@ class Windows(TorchDataset):
         return properties
 
     def _per_frame(
-        self, name: str, places: list[tuple[int, int]], dtype: type[np.generic], labeled: np.ndarray | None = None
+        self, name: str, locations: list[tuple[int, int]], dtype: type[np.generic], labeled: np.ndarray | None = None
     ) -> torch.Tensor:
         """Field of every frame, `IGNORE_INDEX` in samples that are not `labeled`."""
         span = self.shape.span
-        values = np.full((len(places), span, *self.dataset.fields[name].shape), IGNORE_INDEX, dtype)
-        for row, (trial, start) in enumerate(places):
+        values = np.full((len(locations), span, *self.dataset.fields[name].shape), IGNORE_INDEX, dtype)
+        for row, (trial, start) in enumerate(locations):
             if labeled is None or labeled[row]:
                 values[row] = self.dataset.field(name, trial, start, start + span)
         return torch.from_numpy(values)

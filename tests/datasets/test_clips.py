@@ -7,10 +7,10 @@ import pytest
 
 from physvision import video
 from physvision.datasets.clips import KINDS, Filming, Line, draw
-from physvision.datasets.clips.drawing import _knots
+from physvision.datasets.clips.drawing import _line_points
 from physvision.datasets.clips.integration import solve
 
-STILL = Filming(fps=10, noise=0, flicker=0, quality=1, open=0.01)
+STILL = Filming(fps=10, noise=0, flicker=0, quality=1, exposure=0.01)
 
 
 def test_solutions_are_exact_to_their_order():
@@ -37,7 +37,7 @@ def _accelerations(motion, times, step=1e-3):
 @pytest.mark.parametrize("kind", ["projectile", "fall"])
 def test_what_flies_falls(kind, seed):
     motion = draw(kind, seed).motion
-    times = np.linspace(motion.begin + 0.05, motion.duration - 0.05, 9)
+    times = np.linspace(motion.release + 0.05, motion.duration - 0.05, 9)
     acceleration, velocity, _ = _accelerations(motion, times)
     drag = motion.truth["drag"] * np.linalg.norm(velocity, axis=-1, keepdims=True) * velocity
     np.testing.assert_allclose(acceleration + drag, np.broadcast_to([0, -9.81], drag.shape), atol=1e-3)
@@ -87,12 +87,12 @@ def test_things_are_drawn_where_they_are_said_to_be(kind):
     """Where a frame differs from the background alone, in the color of the thing, its middle is."""
     clip = draw(kind, 3, STILL)
     body = clip.motion.bodies[0]
-    pick = int(np.searchsorted(clip.times, (clip.motion.begin + clip.motion.duration) / 2))
+    pick = int(np.searchsorted(clip.times, (clip.motion.release + clip.motion.duration) / 2))
     frame = next(islice(clip.frames(), pick, None)).astype(float)
     # Halves of a mark are darker by up to a quarter.
     near = np.linalg.norm(frame - 255 * np.array(body.color) * (1 - body.mark / 2), axis=-1) < 20 + 200 * body.mark
     rows, columns = np.nonzero(near)
-    place = clip.places()[pick, 0]
+    place = clip.positions()[pick, 0]
     reach = max(body.size) * clip.view.scale
     around = np.hypot(columns + 0.5 - place[0], rows + 0.5 - place[1]) < 0.55 * reach
     middle = np.array([columns[around].mean(), rows[around].mean()]) + 0.5
@@ -105,20 +105,20 @@ def test_the_same_seed_draws_the_same_frames():
 
 
 def test_dropped_doubled_and_repeated_frames_and_wrong_rates(tmp_path):
-    clip = draw("fall", 2, Filming(fps=60, size=(320, 240), dropped=0.2, doubled=0.1))
+    clip = draw("fall", 2, Filming(fps=60, size=(320, 240), dropped=0.2, duplicated=0.1))
     assert len(clip.times) < clip.motion.duration * 60 - 3
-    assert (clip.shows != np.arange(len(clip.shows))).sum() > 1
-    np.testing.assert_array_equal(clip.times, clip.stamps)
-    slow = draw("fall", 2, Filming(fps=120, stamped=30, size=(320, 240)))
-    assert slow.stamps[-1] == pytest.approx(4 * slow.times[-1])
+    assert (clip.shown_frames != np.arange(len(clip.shown_frames))).sum() > 1
+    np.testing.assert_array_equal(clip.times, clip.timestamps)
+    slow = draw("fall", 2, Filming(fps=120, stated_fps=30, size=(320, 240)))
+    assert slow.timestamps[-1] == pytest.approx(4 * slow.times[-1])
     assert slow.options["fps"] == 120
-    turned = draw("fall", 2, Filming(size=(240, 320), quarters=1))
+    turned = draw("fall", 2, Filming(size=(240, 320), quarter_turns=1))
     path = turned.write(tmp_path / "turned.mp4")
     observed = video.read(path)
     assert (observed.width, observed.height) == (240, 320)
     shown = next(turned.frames())
     assert np.abs(observed.frames[0].numpy().astype(int) - shown).mean() < 6
-    np.testing.assert_allclose(observed.times, turned.stamps, atol=1e-4)
+    np.testing.assert_allclose(observed.times, turned.timestamps, atol=1e-4)
 
 
 def test_a_camera_that_is_turned_sees_the_farther_side_smaller():
@@ -137,9 +137,9 @@ def test_a_camera_that_is_turned_sees_the_farther_side_smaller():
 
 def test_a_spring_is_a_zigzag_with_so_many_coils():
     start, end = np.zeros((1, 2)), np.array([[2.0, 0.0]])
-    straight = _knots(start, end, Line((0.0, 0.0), 0, 0.05, (0, 0, 0)))
+    straight = _line_points(start, end, Line((0.0, 0.0), 0, 0.05, (0, 0, 0)))
     np.testing.assert_array_equal(straight, np.stack([start, end]))
-    knots = _knots(start, end, Line((0.0, 0.0), 0, 0.05, (0, 0, 0), coils=4))[:, 0]
+    knots = _line_points(start, end, Line((0.0, 0.0), 0, 0.05, (0, 0, 0), coils=4))[:, 0]
     np.testing.assert_allclose(knots[[0, -1]], [[0, 0], [2, 0]])
     np.testing.assert_allclose(np.abs(knots[1:-1, 1]), 0.15)
     assert (np.diff(np.sign(knots[1:-1, 1])) != 0).sum() == 2 * 4 - 1

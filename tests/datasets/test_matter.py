@@ -14,14 +14,14 @@ def test_a_vortex_fades_as_taylor_and_green_say():
     solver, nu = Spectral(24, 0.05, 0.02), 0.05
     x, y = np.meshgrid(*(2 * [np.arange(24) * 2 * np.pi / 24]), indexing="ij")
     start = np.fft.fft2(np.stack([2 * np.sin(x) * np.sin(y), np.sin(x) * np.sin(y)]))
-    end = solver.later(start, 0.7, 30)
+    end = solver.advance(start, 0.7, 30)
     np.testing.assert_allclose(end[0], start[0] * np.exp(-2 * nu * 0.7), atol=1e-7)
     # Dye that follows the stream lines is not carried either.
     np.testing.assert_allclose(end[1], start[1] * np.exp(-2 * 0.02 * 0.7), atol=1e-7)
     u, _ = solver.velocities(start)
     exact = np.sin(x[:, :1]) * (np.sin(y[:1] + 0.2) - np.sin(y[:1] - 0.2)) / 0.4  # the mean of cos y over 0.4
     wide = 0.4 * 24 / (2 * np.pi)
-    np.testing.assert_allclose(solver.means(u, 24, (0.0, 0.0), (0.0, wide)), exact, atol=1e-12)
+    np.testing.assert_allclose(solver.rectangle_means(u, 24, (0.0, 0.0), (0.0, wide)), exact, atol=1e-12)
 
 
 def test_dye_is_what_frames_show_and_stays():
@@ -55,7 +55,7 @@ def test_a_block_swings_about_its_equilibrium_and_is_drawn_where_it_is():
 
     still = np.zeros(block.size)
     still[block.free] = spsolve(block.stiffness.tocsc(), block.weight)
-    middle = int(np.abs(block.places - [0.1, 0.0]).sum(1).argmin())
+    middle = int(np.abs(block.nodes - [0.1, 0.0]).sum(1).argmin())
     moved, _ = block.motion(0.002, 2000, 5)
     assert moved[:, middle, 1].mean() == pytest.approx(still[block.nodes[middle, 1]], rel=0.01)
     # A mark's pixels, weighted by how green they are, have their center where it is.

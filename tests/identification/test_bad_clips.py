@@ -15,7 +15,7 @@ from physvision.identification import identify
 pytestmark = pytest.mark.extended  # each identifies whole clips
 
 FPS, COUNT = 25, 64
-FILMING = Filming(size=(320, 240), fps=FPS, quality=20, noise=2.0, open=0.3)
+FILMING = Filming(size=(320, 240), fps=FPS, quality=20, noise=2.0, exposure=0.3)
 SEED = 3  # a bob on a string that swings once a second
 
 
@@ -100,7 +100,7 @@ def test_a_third_of_a_swing_is_refused(swing):
 
 def test_what_leaves_the_picture_and_comes_back_tells_less(swing, full_width):
     clip, frames = swing
-    positions = clip.places()[:COUNT, 0, 0]
+    positions = clip.positions()[:COUNT, 0, 0]
     result = identify_frames(frames, crop=(0, 0, int(positions.mean() - 0.1 * np.ptp(positions)), 240))
     assert contains_truth(result, clip.truth["length"])
     low, high = result.intervals["length"]
@@ -144,7 +144,7 @@ def test_two_things_that_move_where_one_is_expected(swing):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{"size": (240, 320), "quarters": 1}, {"repeat": 2}])
+@pytest.mark.parametrize("changes", [{"size": (240, 320), "quarter_turns": 1}, {"repeat": 2}])
 def test_portrait_clips_with_a_rotation_flag_and_screen_recordings(tmp_path, changes):
     clip = draw("pendulum", SEED, FILMING, **changes)
     result = identify(clip.write(tmp_path / "clip.mp4"), "pendulum", {"gravity": 9.81})

@@ -57,7 +57,7 @@ def test_a_disc_that_glides_to_a_standstill_before_it_is_struck_rests():
 def test_a_table_slows_bodies_against_the_velocities_that_they_part_with():
     """Where they are is right but for what a step in which they meet leaves out: acceleration times its square."""
     clip = draw("collision", 253, Filming(size=(640, 480), fps=60))
-    pixels, positions = clip.view.scale, torch.from_numpy(clip.places())
+    pixels, positions = clip.view.scale, torch.from_numpy(clip.positions())
     tracks = [replace(track, positions=positions[:, body].numpy()) for body, track in enumerate(tracks_of(clip))]
     (model,) = collision.candidate_models(Evidence(tracks, View(640, 480), {}))
     early = clip.times[model.first] + np.array([0, 2e-5])

@@ -12,7 +12,7 @@ from physvision.identification.command import build_parser
 
 
 def test_tracks_as_a_table(tmp_path, capsys):
-    clip = draw("spring", 1, doubled=0.0)
+    clip = draw("spring", 1, duplicated=0.0)
     write_tracks(tmp_path / "spring.csv", tracks_of(clip))
     arguments = [str(tmp_path / "spring.csv"), "--motion", "spring", "--known", f"mass={clip.truth['mass']}±0.001"]
     assert main(["identify", *arguments, "--out", str(tmp_path / "out")]) == 0
@@ -29,7 +29,7 @@ def test_tracks_as_a_table(tmp_path, capsys):
 
 
 def test_a_folder_of_tracks(tmp_path):
-    write_tracks(tmp_path / "round.csv", tracks_of(draw("circular", 1, doubled=0.0)))
+    write_tracks(tmp_path / "round.csv", tracks_of(draw("circular", 1, duplicated=0.0)))
     (tmp_path / "broken.csv").write_text("t,x,y\n0,1,2\n")
     assert main(["identify", "--batch", str(tmp_path), "--motion", "circular", "--out", str(tmp_path / "out")]) == 0
     table = (tmp_path / "out" / "parameters.csv").read_text()
@@ -90,7 +90,7 @@ def test_options_that_make_no_sense(options, message, capsys):
 
 
 def test_tables_in_millimeters_and_pictures_without_times(tmp_path, capsys):
-    clip = draw("circular", 1, doubled=0.0)
+    clip = draw("circular", 1, duplicated=0.0)
     (track,) = tracks_of(clip)
     rows = [
         f"{t:.5f};{1e3 * x:.3f};{-1e3 * y:.3f}" for t, (x, y) in zip(track.times, track.positions / 400, strict=True)

@@ -22,11 +22,11 @@ def test_a_table_in_meters_of_arms_in_two_planes():
     clip = draw("double_pendulum", 1, Filming(fps=60.0))
     random = np.random.default_rng(0)
     poses = clip.motion.poses(clip.times)[..., :2] * [1, -1]
-    pivot = np.array(clip.motion.must_see[0]) * [1, -1] if clip.motion.must_see else np.zeros(2)
+    pivot = np.array(clip.motion.visible_points[0]) * [1, -1] if clip.motion.visible_points else np.zeros(2)
     poses[:, 1] = pivot + 0.98 * (poses[:, 1] - pivot) + [0.004, -0.002]
     poses = poses[:90] + random.normal(0, NOISE, (90, 2, 2))
     tracks = [
-        Track(clip.stamps[:90], poses[:, body], np.full(90, NOISE), np.ones(90, bool), name=f"{body}", unit="m")
+        Track(clip.timestamps[:90], poses[:, body], np.full(90, NOISE), np.ones(90, bool), name=f"{body}", unit="m")
         for body in range(2)
     ]
     result = identify(tracks, "double_pendulum")

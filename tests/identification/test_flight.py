@@ -17,9 +17,9 @@ def shot(seed):
     thrown = draw("projectile", seed, HIGH_SPEED).motion
 
     def poses(times):
-        return thrown.poses(times + thrown.begin)
+        return thrown.poses(times + thrown.release)
 
-    motion = Motion("projectile", thrown.truth, thrown.known, thrown.duration - thrown.begin, poses, thrown.bodies)
+    motion = Motion("projectile", thrown.truth, thrown.known, thrown.duration - thrown.release, poses, thrown.bodies)
     return film(motion, HIGH_SPEED, seed)
 
 
@@ -54,7 +54,7 @@ def test_a_release_that_is_not_seen_is_neither_the_first_sample_nor_long_before(
     """What is seen beside its path at first is still held; what is seen on it was let go before, hidden by the hand."""
     clip = draw("projectile", 9)
     (track,) = tracks_of(clip, 9)
-    observed = clip.stamps > clip.motion.begin - beforehand
+    observed = clip.timestamps > clip.motion.release - beforehand
     speed, angle = launched(clip, replace(track, observed=observed, sigma=np.where(observed, track.sigma, np.inf)))
     assert abs(speed - 1) < 0.05
     assert abs(angle) < 4
@@ -79,7 +79,7 @@ def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
     """A palm pulls at what is seen of a ball that leaves it: beside the path of all, it does not fly yet."""
     dropped = draw("fall", 216)
     (track,) = tracks_of(dropped, 216)
-    since = track.times - dropped.motion.begin
+    since = track.times - dropped.motion.release
     pulled = track.positions + np.array([0.0, 0.8]) * ((since > 0.01) & (since < 0.1))[:, None]
     known_values = {"scale": dropped.options["scale"]}
     result = identify([replace(track, positions=pulled)], "fall", known_values, size=dropped.filming.size)

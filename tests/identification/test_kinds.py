@@ -9,7 +9,7 @@ import torch
 from identification.clip_tracks import NOISE, tracks_of
 
 from physvision.core import InputError
-from physvision.datasets.clips import LEADING, draw
+from physvision.datasets.clips import DETERMINED_PARAMETERS, draw
 from physvision.identification import IdentificationSettings, identify
 from physvision.identification.diagnostics import expected_holdout_error
 from physvision.identification.settings import SelectionSettings
@@ -18,7 +18,7 @@ from physvision.perception import Track
 
 @cache
 def identify_drawn(kind, seed, **options):
-    clip = draw(kind, seed, doubled=0.0)
+    clip = draw(kind, seed, duplicated=0.0)
     known_values = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
     options.setdefault("motion", kind)
     return clip, identify(tracks_of(clip, seed), known_values=known_values, size=clip.filming.size, **options)
@@ -32,11 +32,12 @@ QUICK = ("pendulum", "projectile", "fall", "spring", "slide", "roll", "circular"
 
 
 @pytest.mark.parametrize(
-    "kind", [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in LEADING if kind not in QUICK)]
+    "kind",
+    [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in DETERMINED_PARAMETERS if kind not in QUICK)],
 )
 def test_leading_parameters_are_found_and_lie_in_their_intervals(kind):
     clip, result = identify_drawn(kind, 1)
-    for name in LEADING[kind]:
+    for name in DETERMINED_PARAMETERS[kind]:
         value, truth = result.parameters[name].value, clip.truth[name]
         assert abs(value / truth - 1) < TOLERANCE.get(kind, 0.01), name
         low, high = result.parameters[name].interval_95
@@ -60,7 +61,7 @@ def test_the_right_kind_is_named(kind):
 
 
 def test_a_mass_that_sways_on_its_spring_is_still_one():
-    clip = draw("spring", 1, doubled=0.0)
+    clip = draw("spring", 1, duplicated=0.0)
     (track,) = tracks_of(clip, 1)
     along = np.linalg.svd(track.positions - track.positions.mean(0), full_matrices=False)[2][0]
     sway = 0.04 * track.extent * np.sin(3.1 * track.times)
@@ -77,7 +78,7 @@ def test_kinds_that_predict_the_same_are_named_together():
 
 
 def test_what_is_not_identifiable_is_said_with_the_reason():
-    clip = draw("pendulum", 1, doubled=0.0)
+    clip = draw("pendulum", 1, duplicated=0.0)
     result = identify(tracks_of(clip), "pendulum", size=clip.filming.size)
     assert not result.parameters["length"].identifiable
     assert "gravity" in result.parameters["length"].reason
@@ -115,7 +116,7 @@ def test_where_things_are_said_to_be_seen_counts_when_their_rows_are_read():
 
 
 def test_slow_motion_that_nobody_told_is_noticed():
-    clip = draw("projectile", 1, doubled=0.0)
+    clip = draw("projectile", 1, duplicated=0.0)
     slow = [Track(8 * t.times, t.positions, t.sigma, t.observed, radius=t.radius) for t in tracks_of(clip)]
     result = identify(slow, "projectile", {"gravity": 9.81}, size=clip.filming.size)
     assert any("--fps" in warning for warning in result.warnings)
@@ -132,7 +133,7 @@ def test_what_follows_no_law_is_refused_with_what_was_seen():
 
 
 def test_settings_say_which_fits_are_acceptable():
-    clip = draw("circular", 1, doubled=0.0)
+    clip = draw("circular", 1, duplicated=0.0)
     strict = IdentificationSettings(selection=SelectionSettings(max_error=0.0, max_error_ratio=0.1))
     with pytest.raises(InputError, match="its best fit has a residual of"):
         identify(tracks_of(clip, 1), "circular", size=clip.filming.size, settings=strict)

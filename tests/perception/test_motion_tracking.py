@@ -9,7 +9,7 @@ from physvision.core import Clip, InputError, VideoError
 from physvision.datasets.clips import Filming, draw
 from physvision.perception import find_tracks
 
-SMALL = Filming(size=(320, 240), fps=25, quality=20, noise=2.0, open=0.3)
+SMALL = Filming(size=(320, 240), fps=25, quality=20, noise=2.0, exposure=0.3)
 
 
 def _errors(clip, track, body=0):
@@ -17,9 +17,9 @@ def _errors(clip, track, body=0):
 
     A constant distance of less than a pixel is left out: an end of a spring counts as a bit of what hangs on it.
     """
-    lawful = clip.times >= clip.motion.begin
+    lawful = clip.times >= clip.motion.release
     fit = track.observed & lawful
-    away = track.positions[fit] - clip.places()[fit, body]
+    away = track.positions[fit] - clip.positions()[fit, body]
     offset = np.median(away, axis=0)
     if np.linalg.norm(offset) < 1.0:
         away = away - offset
@@ -41,7 +41,7 @@ def test_one_thing_is_followed(tmp_path, kind, seed):
     assert visible > 0.9
     assert np.median(errors) < 0.25
     assert np.quantile(errors, 0.95) < 0.8
-    np.testing.assert_allclose(track.times, clip.stamps, atol=1e-4)
+    np.testing.assert_allclose(track.times, clip.timestamps, atol=1e-4)
 
 
 def test_two_things_keep_their_identity_through_a_collision(collision):
@@ -56,9 +56,9 @@ def test_two_things_keep_their_identity_through_a_collision(collision):
 def test_a_ball_is_followed_back_into_the_hand_that_throws_it(tmp_path):
     clip = draw("projectile", 2)
     (track, *_) = find_tracks(clip.write(tmp_path / "clip.mp4"))
-    before = (clip.times > clip.motion.begin - 0.12) & (clip.times < clip.motion.begin)
+    before = (clip.times > clip.motion.release - 0.12) & (clip.times < clip.motion.release)
     assert track.observed[before].sum() >= 4
-    away = np.linalg.norm(track.positions - clip.places()[:, 0], axis=1)[before & track.observed]
+    away = np.linalg.norm(track.positions - clip.positions()[:, 0], axis=1)[before & track.observed]
     assert away.max() < 0.1 * track.radius
 
 
@@ -87,7 +87,7 @@ def test_another_number_of_things_than_expected_is_refused(collision):
 def test_frames_that_show_the_one_before_again_are_not_counted(tmp_path):
     clip = draw("circular", 2, SMALL, fps=15, repeat=2)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
-    again = clip.shows != np.arange(len(clip.shows))
+    again = clip.shown_frames != np.arange(len(clip.shown_frames))
     assert track.observed[~again].mean() > 0.9
     assert track.observed[again].mean() < 0.1
     errors, _ = _errors(clip, track)
@@ -97,7 +97,7 @@ def test_frames_that_show_the_one_before_again_are_not_counted(tmp_path):
 def test_a_thing_that_moves_more_than_its_size_between_frames(tmp_path):
     clip = draw("circular", 3, SMALL, fps=8)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
-    assert np.median(np.linalg.norm(np.diff(clip.places()[:, 0], axis=0), axis=1)) > 2 * track.radius
+    assert np.median(np.linalg.norm(np.diff(clip.positions()[:, 0], axis=0), axis=1)) > 2 * track.radius
     errors, visible = _errors(clip, track)
     assert visible > 0.85
     assert np.quantile(errors, 0.95) < 0.8
@@ -112,7 +112,7 @@ def test_a_hand_is_no_thing_that_is_thrown(tmp_path):
 
 
 def test_a_portrait_with_a_rotation_flag(tmp_path):
-    clip = draw("fall", 1, SMALL, size=(240, 320), fps=60, quarters=1)
+    clip = draw("fall", 1, SMALL, size=(240, 320), fps=60, quarter_turns=1)
     (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"), objects=1)
     errors, visible = _errors(clip, track)
     assert visible > 0.8
@@ -237,7 +237,7 @@ def test_what_rests_until_it_is_struck_is_found_with_what_strikes_it(tmp_path, s
     clip = draw("collision", seed, Filming(size=(320, 240), fps=50.0, fill_fraction=0.75))
     tracks = find_tracks(clip.write(tmp_path / "clip.mp4"), min_objects=2)
     assert len(tracks) == 2
-    centers = clip.places()
+    centers = clip.positions()
     for body in range(2):
         off = [
             np.median(np.linalg.norm((track.positions - centers[:, body])[track.observed], axis=1)) for track in tracks

@@ -29,10 +29,10 @@ def test_missing_frames_are_put_in():
 @pytest.mark.parametrize("kind", ["bounce", "spring", "pendulum", "projectile", "collision", "fall"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_what_is_complete_stays_as_it_is(kind, seed):
-    clip = draw(kind, seed, doubled=0.0, dropped=0.0)
+    clip = draw(kind, seed, duplicated=0.0, dropped=0.0)
     random = np.random.default_rng(seed)
-    positions = clip.places() + random.normal(0, 0.1, clip.places().shape)
-    tracks = [followed(clip.stamps.copy(), positions[:, body]) for body in range(positions.shape[1])]
+    positions = clip.positions() + random.normal(0, 0.1, clip.positions().shape)
+    tracks = [followed(clip.timestamps.copy(), positions[:, body]) for body in range(positions.shape[1])]
     for before, after in zip(tracks, repair_timestamps(tracks), strict=True):
         np.testing.assert_array_equal(before.times, after.times)
 

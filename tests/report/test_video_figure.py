@@ -80,6 +80,6 @@ def test_dots_fade_and_a_dimmed_outline_is_thinner():
     assert shown[0] > shown[1] > shown[2] > 0
     outline = np.array([[10.0, 30.0], [50.0, 30.0]])
     marks = (Mark((255, 0, 0), outline), Mark((255, 0, 0), outline, dimmed=True))
-    drawn = (canvas.draw([Panel(picture, [mark])], 0.0) for mark in marks)
-    wide, narrow = (int((frame[..., 0].astype(int) - frame[..., 1] > 60).sum()) for frame in drawn)
+    rendered = (canvas.draw([Panel(picture, [mark])], 0.0) for mark in marks)
+    wide, narrow = (int((frame[..., 0].astype(int) - frame[..., 1] > 60).sum()) for frame in rendered)
     assert narrow < wide

@@ -15,7 +15,7 @@ _TEXTURE_NODES = 6
 
 @dataclass(frozen=True)
 class DrawingStyle:
-    """Drawing options of a trial; the recipe describes them."""
+    """Drawing options of a trial, as `BilliardsRecipe` describes them."""
 
     size: int
     colors: Float[np.ndarray, "balls 3"]
@@ -32,43 +32,43 @@ def camera_path(frames: int, shake: int | float, random: np.random.Generator) ->
 
 
 def draw_frames(
-    appearance: DrawingStyle,
+    style: DrawingStyle,
     positions: Float[np.ndarray, "frames balls 2"],
     radii: Float[np.ndarray, " balls"],
     camera: Float[np.ndarray, "frames 2"],
     random: np.random.Generator,
 ) -> UInt8[np.ndarray, "frames height width 3"]:
     """Draw the frames of a trial."""
-    size = appearance.size
+    size = style.size
     canvas = np.empty((len(positions), size, size, 3), np.uint8)
-    if appearance.texture == 0.0:
-        canvas[:] = np.rint(255.0 * appearance.background)
+    if style.texture == 0.0:
+        canvas[:] = np.rint(255.0 * style.background)
     else:
         nodes = random.uniform(-1.0, 1.0, (_TEXTURE_NODES, _TEXTURE_NODES, 3))
         for frame, offset in enumerate(camera):
-            pattern = _smooth(nodes, offset, size)
-            levels = appearance.background + appearance.texture * 0.5 * (pattern + 1.0 - 2.0 * appearance.background)
+            pattern = _smooth_pattern(nodes, offset, size)
+            levels = style.background + style.texture * 0.5 * (pattern + 1.0 - 2.0 * style.background)
             canvas[frame] = np.rint(255.0 * np.clip(levels, 0.0, 1.0))
-    draw_discs(canvas, positions + camera[:, None], radii, appearance.colors)
-    if appearance.noise > 0.0:
+    draw_discs(canvas, positions + camera[:, None], radii, style.colors)
+    if style.noise > 0.0:
         for frame in canvas:
-            noise = random.standard_normal(frame.shape, dtype=np.float32) * np.float32(255.0 * appearance.noise)
+            noise = random.standard_normal(frame.shape, dtype=np.float32) * np.float32(255.0 * style.noise)
             frame[:] = np.rint(np.clip(frame + noise, 0.0, 255.0))
     return canvas
 
 
-def _smooth(nodes: np.ndarray, offset: np.ndarray, size: int) -> np.ndarray:
+def _smooth_pattern(nodes: np.ndarray, offset: np.ndarray, size: int) -> np.ndarray:
     """Pattern through `nodes`, moved by `offset` pixels: a periodic cubic blend that is flat at the nodes."""
     count = len(nodes)
 
     def blend(shift: float) -> np.ndarray:
-        at = ((np.arange(size) + 0.5 - shift) / size * count) % count
-        low = np.floor(at).astype(int) % count
-        weight = at - np.floor(at)
+        position = ((np.arange(size) + 0.5 - shift) / size * count) % count
+        node = np.floor(position).astype(int) % count
+        weight = position - np.floor(position)
         weight = weight**2 * (3.0 - 2.0 * weight)
         weights = np.zeros((size, count))
-        weights[np.arange(size), low] += 1.0 - weight
-        weights[np.arange(size), (low + 1) % count] += weight
+        weights[np.arange(size), node] += 1.0 - weight
+        weights[np.arange(size), (node + 1) % count] += weight
         return weights
 
     return np.einsum("in,jm,nmc->ijc", blend(offset[1]), blend(offset[0]), nodes, optimize=True)

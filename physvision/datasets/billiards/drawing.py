@@ -23,14 +23,14 @@ def disc_coverage(
         Coverage (frames, patch, patch), 0 to 1; rows and columns (frames, patch) of the pixels in the patch, which can
         lie outside of the picture.
     """
-    first = np.floor(centers - 0.5 * patch + 0.5).astype(np.int64)
+    corner = np.floor(centers - 0.5 * patch + 0.5).astype(np.int64)
     steps = np.arange(patch + 1)
-    x = (first[:, 0, None] + steps - centers[:, 0, None]) / radius
-    y = (first[:, 1, None] + steps - centers[:, 1, None]) / radius
+    x = (corner[:, 0, None] + steps - centers[:, 0, None]) / radius
+    y = (corner[:, 1, None] + steps - centers[:, 1, None]) / radius
     areas = radius**2 * _quadrant_area(x[:, None, :], y[:, :, None])
     coverage = np.diff(np.diff(areas, axis=1), axis=2)
     pixels = steps[:-1]
-    return np.clip(coverage, 0.0, 1.0), first[:, 1, None] + pixels, first[:, 0, None] + pixels
+    return np.clip(coverage, 0.0, 1.0), corner[:, 1, None] + pixels, corner[:, 0, None] + pixels
 
 
 def _quadrant_area(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -43,17 +43,18 @@ def _quadrant_area(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     x, y = np.clip(x, -1.0, 1.0), np.clip(y, -1.0, 1.0)
     half_width = np.sqrt(1.0 - y**2)
-    below, at_edge = _half_disc(x), _half_disc(half_width)
+    left_area, edge_area = _half_disc(x), _half_disc(half_width)
     clipped = (
-        np.minimum(below, 0.5 * np.pi - at_edge)
+        np.minimum(left_area, 0.5 * np.pi - edge_area)
         + np.abs(y) * (np.clip(x, -half_width, half_width) + half_width)
-        + np.maximum(below, at_edge)
-        - at_edge
+        + np.maximum(left_area, edge_area)
+        - edge_area
     )
-    return below + np.sign(y) * clipped
+    return left_area + np.sign(y) * clipped
 
 
 def _half_disc(x: np.ndarray) -> np.ndarray:
+    """Area G(x) under the upper half of the unit circle left of x."""
     return 0.5 * (x * np.sqrt(1.0 - x**2) + np.arcsin(x)) + 0.25 * np.pi
 
 
@@ -72,7 +73,7 @@ def draw_discs(
         colors: Colors of the discs, 0 to 1.
     """
     background = canvas.copy() if canvas.any() else np.zeros((1, 1, 1, canvas.shape[-1]), np.uint8)
-    plain = background.shape[1] == 1
+    is_uniform = background.shape[1] == 1
     height, width = canvas.shape[1:3]
     for disc, radius in enumerate(radii):
         coverage, rows, columns = disc_coverage(centers[:, disc], radius, int(np.ceil(2 * radius)) + 2)
@@ -84,7 +85,7 @@ def draw_discs(
         frame, row, column = np.nonzero(inside)
         weight = coverage[inside][:, None]
         row, column = rows[frame, row], columns[frame, column]
-        behind = background[0, 0, 0] if plain else background[frame, row, column]
+        background_color = background[0, 0, 0] if is_uniform else background[frame, row, column]
         # Discs never overlap, but two can cover parts of one pixel: each replaces its own part of the background.
-        blended = canvas[frame, row, column] + weight * (255.0 * colors[disc] - behind)
+        blended = canvas[frame, row, column] + weight * (255.0 * colors[disc] - background_color)
         canvas[frame, row, column] = np.rint(np.clip(blended, 0.0, 255.0)).astype(np.uint8)

@@ -67,13 +67,13 @@ class BilliardsRecipe(Recipe):
         self.require_whole("balls", 1)
         self.require_whole("size", 2)
         for name in ("radius", "fps"):
-            self.require_number(name, 0, above=True)
+            self.require_number(name, 0, exclusive=True)
         for name in ("sliding_deceleration", "shake", "noise"):
             self.require_number(name, 0)
         for name in ("restitution", "texture"):
             self.require_number(name, 0, 1)
         self.require_range("speed", 0)
-        self.require_range("masses", 0, above=True)
+        self.require_range("masses", 0, exclusive=True)
         for index, level in enumerate(self.background):
             check_number(f"background[{index}]", level, 0, 1)
         if self.colors is not None and len(self.colors) != self.balls:
@@ -81,16 +81,16 @@ class BilliardsRecipe(Recipe):
         for index, color in enumerate(self.ball_colors()):
             for level in color:
                 check_number(f"colors[{index}]", level, 0, 1)
-        self._check_room()
+        self._check_space()
 
-    def _check_room(self) -> None:
-        """Raise if the balls do not fit: each wants a square of its diameter, and room to be placed at random."""
-        room = self.size - 2 * self.radius
-        cover = self.balls * np.pi * self.radius**2 / self.size**2
-        if room <= 0 or (self.balls > 1 and cover > 0.4):
+    def _check_space(self) -> None:
+        """Raise if the balls do not fit, or cover so much of the box that random placement would hardly succeed."""
+        free_size = self.size - 2 * self.radius
+        coverage = self.balls * np.pi * self.radius**2 / self.size**2
+        if free_size <= 0 or (self.balls > 1 and coverage > 0.4):
             raise InputError(
                 f"size: a box of {self.size} pixels is too small for {self.balls} balls of radius {self.radius:g} "
-                f"(they cover {cover:.0%} of it, at most 40% can be placed); make it larger or the balls smaller"
+                f"(they cover {coverage:.0%} of it, at most 40% can be placed); make it larger or the balls smaller"
             )
 
     @property
@@ -137,7 +137,7 @@ class BilliardsRecipe(Recipe):
         velocities = speeds[:, None] * np.stack([np.cos(headings), np.sin(headings)], axis=1)
         motion = simulate(table, positions, velocities, np.arange(self.frames) / self.fps)
         camera = camera_path(self.frames, self.shake, random)
-        appearance = DrawingStyle(
+        style = DrawingStyle(
             size=self.size,
             colors=np.array(self.ball_colors()),
             background=np.array(self.background, float),
@@ -146,7 +146,7 @@ class BilliardsRecipe(Recipe):
         )
         angles = np.zeros((self.frames, self.balls, 1))
         return {
-            "frames": draw_frames(appearance, motion.positions, table.radii, camera, random),
+            "frames": draw_frames(style, motion.positions, table.radii, camera, random),
             "q": np.concatenate([motion.positions, angles], axis=2),
             "v": np.concatenate([motion.velocities, angles], axis=2),
             "camera": camera,
@@ -159,23 +159,23 @@ class BilliardsRecipe(Recipe):
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """Circle around every ball, and an arrow to its place in a fifth of a second without impacts."""
         marks: list[OverlayShape] = []
-        for place, rate, radius in zip(values["q"], values["v"], values["radius"], strict=True):
-            start = place[:2] + values["camera"]
-            end = start + 0.2 * rate[:2]
+        for position, velocity, radius in zip(values["q"], values["v"], values["radius"], strict=True):
+            start = position[:2] + values["camera"]
+            end = start + 0.2 * velocity[:2]
             marks += [CircleOutline(tuple(start), float(radius)), Arrow(tuple(start), tuple(end))]
         return marks
 
     def _place(self, random: np.random.Generator) -> np.ndarray:
         """Centers of balls that touch neither each other nor a wall, uniform among all such."""
         for _ in range(_MAX_PLACEMENTS):
-            placed = np.empty((0, 2))
-            while len(placed) < self.balls:
+            centers = np.empty((0, 2))
+            while len(centers) < self.balls:
                 center = random.uniform(self.radius, self.size - self.radius, 2)
-                if len(placed) and np.linalg.norm(placed - center, axis=1).min() <= 2 * self.radius:
+                if len(centers) and np.linalg.norm(centers - center, axis=1).min() <= 2 * self.radius:
                     break
-                placed = np.vstack([placed, center])
+                centers = np.vstack([centers, center])
             else:
-                return placed
+                return centers
         raise InputError(
             f"size: {self.balls} balls of radius {self.radius:g} found no room in a box of {self.size} pixels "
             f"in {_MAX_PLACEMENTS} tries; make it larger or the balls smaller"

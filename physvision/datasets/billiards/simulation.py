@@ -87,27 +87,27 @@ def simulate(
     balls = _Balls(table, positions, velocities, orientations)
     shape = (len(times), len(positions))
     states = {name: np.empty((*shape, 2)) for name in ("positions", "velocities", "impact_counts")}
-    turned = None if orientations is None else np.empty((*shape, 4))
-    now, frame, impacts = 0.0, 0, 0
+    rolled = None if orientations is None else np.empty((*shape, 4))
+    time, frame, impacts = 0.0, 0, 0
     while frame < len(times):
-        wait, act = balls.next_event()
-        stop = int(np.searchsorted(times, now + wait, side="left"))
+        wait, apply_event = balls.next_event()
+        stop = int(np.searchsorted(times, time + wait, side="left"))
         for index in range(frame, stop):
-            states["positions"][index], states["velocities"][index] = balls.after(times[index] - now)
-            if turned is not None:
-                turned[index] = balls.turned(states["positions"][index])
+            states["positions"][index], states["velocities"][index] = balls.states_after(times[index] - time)
+            if rolled is not None:
+                rolled[index] = balls.rolled(states["positions"][index])
         states["impact_counts"][frame:stop] = balls.impact_counts
         frame = stop
         if frame < len(times):
             balls.advance(wait)
-            now += wait
-            impacts += act()
+            time += wait
+            impacts += apply_event()
             if impacts > _MAX_IMPACTS:
                 raise DataError(
-                    f"more than {_MAX_IMPACTS} impacts by {now:.3g} s: the balls collapse on each other; "
+                    f"more than {_MAX_IMPACTS} impacts by {time:.3g} s: the balls collapse on each other; "
                     "use a restitution nearer to 1 or fewer balls"
                 )
-    return Motion(impacts=impacts, orientations=turned, **states)
+    return Motion(impacts=impacts, orientations=rolled, **states)
 
 
 class _Balls:
@@ -130,20 +130,20 @@ class _Balls:
         speed = np.linalg.norm(self.v, axis=1, keepdims=True)
         return -self.table.sliding_deceleration * np.divide(self.v, speed, out=np.zeros_like(self.v), where=speed > 0)
 
-    def after(self, wait: float) -> tuple[np.ndarray, np.ndarray]:
+    def states_after(self, wait: float) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities `wait` seconds from now, if no event comes before."""
         return self.p + wait * (self.v + 0.5 * wait * self.acceleration), self.v + wait * self.acceleration
 
-    def turned(self, positions: np.ndarray) -> np.ndarray:
+    def rolled(self, positions: np.ndarray) -> np.ndarray:
         """Orientations after rolling straight to `positions`, exact since paths between events are straight."""
         assert self.orientations is not None
         return turn(self.orientations, rotation_of_path(positions - self.p, self.table.radii))
 
     def advance(self, wait: float) -> None:
         """Move all balls to the time `wait` seconds from now."""
-        positions, velocities = self.after(wait)
+        positions, velocities = self.states_after(wait)
         if self.orientations is not None:
-            self.orientations = self.turned(positions)
+            self.orientations = self.rolled(positions)
         self.p, self.v = positions, velocities
 
     def next_event(self) -> _Event:
@@ -171,15 +171,15 @@ class _Balls:
     def _wall_event(self) -> _Event:
         if self.table.box is None:
             return np.inf, lambda: 0
-        ahead = np.where(self.v > 0, np.asarray(self.table.box) - self.table.radii[:, None] - self.p, 0.0)
-        gap = np.maximum(np.where(self.v < 0, self.p - self.table.radii[:, None], ahead), 0.0)
-        speed, slowing = np.abs(self.v), np.abs(self.acceleration)
-        discriminant = speed**2 - 2 * slowing * gap
-        # The smaller root of gap = speed t − ½ slowing t², in the form that loses no digits.
+        forward_gap = np.where(self.v > 0, np.asarray(self.table.box) - self.table.radii[:, None] - self.p, 0.0)
+        gap = np.maximum(np.where(self.v < 0, self.p - self.table.radii[:, None], forward_gap), 0.0)
+        speed, deceleration = np.abs(self.v), np.abs(self.acceleration)
+        discriminant = speed**2 - 2 * deceleration * gap
+        # The smaller root of gap = speed t − ½ deceleration t², in the form that loses no digits.
         denominator = speed + np.sqrt(np.maximum(discriminant, 0.0))
-        reached = (speed > 0) & (discriminant >= 0)
-        with np.errstate(over="ignore"):  # a crawl reaches the wall after more seconds than there are numbers
-            waits = np.divide(2 * gap, denominator, out=np.full_like(gap, np.inf), where=reached)
+        reaches_wall = (speed > 0) & (discriminant >= 0)
+        with np.errstate(over="ignore"):  # slow balls reach the wall after more seconds than a float can hold
+            waits = np.divide(2 * gap, denominator, out=np.full_like(gap, np.inf), where=reaches_wall)
         ball, axis = np.unravel_index(int(waits.argmin()), waits.shape)
         restitution = self.table.wall_restitution
 
@@ -194,14 +194,14 @@ class _Balls:
     def _impact_event(self) -> _Event:
         if len(self.first) == 0:
             return np.inf, lambda: 0
-        until = self._stopping_times()
+        stopping_times = self._stopping_times()
         waits = first_contact(
             self.p[self.second] - self.p[self.first],
             self.v[self.second] - self.v[self.first],
             self.acceleration[self.second] - self.acceleration[self.first],
             self.contact_distance,
             self.min_approach,
-            np.minimum(until[self.first], until[self.second]),
+            np.minimum(stopping_times[self.first], stopping_times[self.second]),
         )
         pair = int(waits.argmin())
         return float(waits[pair]), lambda: self._collide(int(self.first[pair]), int(self.second[pair]))

@@ -13,12 +13,12 @@ from physvision.datasets.block.elasticity import Block
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
 from physvision.video.overlay import CircleOutline, OverlayShape
 
-# Marks on the lower edge, as shares of the block's side, and their red, green and blue.
+# Positions of the marks on the lower edge, in sides of the block, and their red, green and blue.
 MARKS = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0))
 COLORS = ((1.0, 0.2, 0.2), (0.2, 1.0, 0.2), (0.3, 0.4, 1.0))
-_BODY = 0.35  # brightness
-_WIDE = 1.5  # sides of the block that the picture shows
-_FINE = 8  # pixels are drawn of so many times so many
+_BODY_BRIGHTNESS = 0.35
+_VISIBLE_SIDES = 1.5  # side of the picture, in sides of the block
+_SUPERSAMPLING = 8  # subpixels along each side of a pixel
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class BlockRecipe(Recipe):
         for name, minimum in (("size", 8), ("substeps", 1)):
             self.require_whole(name, minimum)
         for name in ("dt", "side", "density"):
-            self.require_number(name, 0, above=True)
+            self.require_number(name, 0, exclusive=True)
         for name in ("gravity", "noise"):
             self.require_number(name, 0)
         self.require_number("ratio", 0, 0.49)
-        self.require_range("modulus", 0, above=True)
+        self.require_range("modulus", 0, exclusive=True)
 
     @property
     def scale(self) -> float:
         """Pixels per meter of the world."""
-        return self.size / (_WIDE * self.side)
+        return self.size / (_VISIBLE_SIDES * self.side)
 
     @property
     def frame_format(self) -> FrameFormat:
@@ -99,17 +99,19 @@ class BlockRecipe(Recipe):
         side = float(self.side)
         modulus = float(np.exp(random.uniform(*np.log(np.array(self.modulus, dtype=float)))))
         block = Block(side, modulus, float(self.ratio), float(self.density), float(self.gravity))
-        moved, rates = block.motion(float(self.dt) / self.substeps, (self.frames - 1) * self.substeps, self.substeps)
-        corners = [int(np.abs(block.places - side * np.array(mark)).sum(1).argmin()) for mark in MARKS]
-        edge = _around(block.places, side)
-        places = block.places + moved
-        frames = np.stack([self._picture(now[edge], now[corners]) for now in places])
+        displacements, velocities = block.motion(
+            float(self.dt) / self.substeps, (self.frames - 1) * self.substeps, self.substeps
+        )
+        corners = [int(np.abs(block.nodes - side * np.array(mark)).sum(1).argmin()) for mark in MARKS]
+        edge = _boundary_nodes(block.nodes, side)
+        positions = block.nodes + displacements
+        frames = np.stack([self._picture(nodes[edge], nodes[corners]) for nodes in positions])
         noise = random.standard_normal(frames.shape, dtype=np.float32) * np.float32(self.noise)
         constant = {"modulus": modulus, "ratio": self.ratio, "density": self.density, "gravity": self.gravity}
         return {
             "frames": np.rint(255.0 * np.clip(frames + noise, 0.0, 1.0)).astype(np.uint8),
-            "q": places[:, corners].reshape(self.frames, -1),
-            "v": rates[:, corners].reshape(self.frames, -1),
+            "q": positions[:, corners].reshape(self.frames, -1),
+            "v": velocities[:, corners].reshape(self.frames, -1),
             **{name: np.array(float(value)) for name, value in constant.items()},
         }
 
@@ -118,37 +120,38 @@ class BlockRecipe(Recipe):
         """Radius of the marks, m."""
         return 0.06 * float(self.side)
 
-    def _pixels(self, places: np.ndarray) -> np.ndarray:
+    def _pixels(self, points: np.ndarray) -> np.ndarray:
         """Columns and rows of points of the world."""
         return np.stack(
             [
-                self.size / 2 + self.scale * (places[..., 0] - self.side / 2),
-                0.85 * self.size - self.scale * places[..., 1],
+                self.size / 2 + self.scale * (points[..., 0] - self.side / 2),
+                0.85 * self.size - self.scale * points[..., 1],
             ],
             -1,
         )
 
     def _picture(self, edge: np.ndarray, marks: np.ndarray) -> np.ndarray:
-        """Draw the block and its marks finely, and average."""
-        fine = np.zeros((_FINE * self.size, _FINE * self.size, 3), np.float32)
-        middles = np.arange(_FINE * self.size) + 0.5
-        # OpenCV fills pixels whose middles, at whole numbers, are inside; places come in 1/256 of a fine pixel.
-        outline = np.rint(256 * (_FINE * self._pixels(edge) - 0.5)).astype(np.int32)
-        cv2.fillPoly(fine, [outline], (_BODY,) * 3, shift=8)
-        for place, color in zip(_FINE * self._pixels(marks), COLORS, strict=True):
-            reach = (middles - place[0]) ** 2 + (middles[:, None] - place[1]) ** 2
-            fine[reach < (_FINE * self.scale * self.radius) ** 2] = color
-        return fine.reshape(self.size, _FINE, self.size, _FINE, 3).mean((1, 3))
+        """Draw the block and its marks at a higher resolution, and average."""
+        canvas = np.zeros((_SUPERSAMPLING * self.size, _SUPERSAMPLING * self.size, 3), np.float32)
+        centers = np.arange(_SUPERSAMPLING * self.size) + 0.5
+        # OpenCV fills pixels whose centers, at whole numbers, are inside; corners are in 1/256 of a subpixel.
+        outline = np.rint(256 * (_SUPERSAMPLING * self._pixels(edge) - 0.5)).astype(np.int32)
+        cv2.fillPoly(canvas, [outline], (_BODY_BRIGHTNESS,) * 3, shift=8)
+        for center, color in zip(_SUPERSAMPLING * self._pixels(marks), COLORS, strict=True):
+            squared_distance = (centers - center[0]) ** 2 + (centers[:, None] - center[1]) ** 2
+            canvas[squared_distance < (_SUPERSAMPLING * self.scale * self.radius) ** 2] = color
+        return canvas.reshape(self.size, _SUPERSAMPLING, self.size, _SUPERSAMPLING, 3).mean((1, 3))
 
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """Circle around each mark of the block."""
         return [
-            CircleOutline(tuple(place), self.scale * self.radius) for place in self._pixels(values["q"].reshape(-1, 2))
+            CircleOutline(tuple(center), self.scale * self.radius)
+            for center in self._pixels(values["q"].reshape(-1, 2))
         ]
 
 
-def _around(places: np.ndarray, side: float) -> np.ndarray:
-    """Indices of the places on the edge of the square, in order around it."""
-    x, y = places.T / side - 0.5
-    on = np.flatnonzero(np.maximum(np.abs(x), np.abs(y)) > 0.5 - 1e-9)
-    return on[np.argsort(np.arctan2(y[on], x[on]))]
+def _boundary_nodes(nodes: np.ndarray, side: float) -> np.ndarray:
+    """Indices of the nodes on the boundary of the square, in order around it."""
+    x, y = nodes.T / side - 0.5
+    boundary = np.flatnonzero(np.maximum(np.abs(x), np.abs(y)) > 0.5 - 1e-9)
+    return boundary[np.argsort(np.arctan2(y[boundary], x[boundary]))]

@@ -1,8 +1,8 @@
 """Drawn clips of simple motions with their truth, for tests and examples of `identify`."""
 
 from physvision.datasets.clips.filming import (
+    DETERMINED_PARAMETERS as DETERMINED_PARAMETERS,
     KINDS as KINDS,
-    LEADING as LEADING,
     DrawnClip as DrawnClip,
     Filming as Filming,
     draw as draw,

@@ -27,22 +27,22 @@ class Projection:
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """Pixels of points (…, 2) of the plane, m."""
-        return _mapped(self.matrix, points)
+        return _apply_homography(self.matrix, points)
 
-    def back(self, pixels: np.ndarray) -> np.ndarray:
+    def unproject(self, pixels: np.ndarray) -> np.ndarray:
         """Points of the plane, m, that appear at pixels (…, 2)."""
-        return _mapped(np.linalg.inv(self.matrix), pixels)
+        return _apply_homography(np.linalg.inv(self.matrix), pixels)
 
 
-def _mapped(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
-    whole = points @ matrix[:, :2].T + matrix[:, 2]
-    return whole[..., :2] / whole[..., 2:]
+def _apply_homography(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
+    homogeneous = points @ matrix[:, :2].T + matrix[:, 2]
+    return homogeneous[..., :2] / homogeneous[..., 2:]
 
 
-def view(
+def fit_view(
     points: np.ndarray, width: int, height: int, fill_fraction: float, roll: float, yaw: float, pitch: float
-) -> tuple[Projection, float]:
-    """View that holds points in a fraction of the picture, from 2.5 picture widths away, and its scale.
+) -> Projection:
+    """View that holds points in a fraction of the picture, from 2.5 picture widths away.
 
     Args:
         points: Points that must be visible, (n, 2), m.
@@ -57,24 +57,29 @@ def view(
     span = np.maximum(high - low, 1e-3)
     scale = fill_fraction * min(width / span[0], height / span[1])
     middle = (low + high) / 2
-    turned = np.array([[np.cos(roll), -np.sin(roll), 0], [np.sin(roll), np.cos(roll), 0], [0, 0, 1]])
-    tilted = np.array(
+    rotation = np.array([[np.cos(roll), -np.sin(roll), 0], [np.sin(roll), np.cos(roll), 0], [0, 0, 1]])
+    perspective = np.array(
         [
             [np.cos(yaw), 0, 0],
             [0, np.cos(pitch), 0],
             [np.sin(yaw) / (2.5 * width), np.sin(pitch) / (2.5 * width), 1],
         ]
     )
-    flat = np.array([[scale, 0, -scale * middle[0]], [0, -scale, scale * middle[1]], [0, 0, 1]])
-    shift = np.array([[1, 0, width / 2], [0, 1, height / 2], [0, 0, 1]])
-    return Projection(shift @ tilted @ turned @ flat, float(scale)), float(scale)
+    scaling = np.array([[scale, 0, -scale * middle[0]], [0, -scale, scale * middle[1]], [0, 0, 1]])
+    translation = np.array([[1, 0, width / 2], [0, 1, height / 2], [0, 0, 1]])
+    return Projection(translation @ perspective @ rotation @ scaling, float(scale))
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """Exposure of a frame: every row is open for `open` seconds, the last one `readout` seconds after the first."""
+    """Exposure of a frame by a rolling shutter.
 
-    open: float
+    Attributes:
+        duration: Exposure time of every row, s.
+        readout: Time from the start of the first row's exposure to that of the last row's, s.
+    """
+
+    duration: float
     readout: float
 
 
@@ -88,20 +93,21 @@ class Painter:
         self.motion, self.view, self.size, self.exposure = motion, view, size, exposure
         self.background = _background(motion, view, size, random)
         self._shadow = random.uniform(-1, 1, 2) * [3.0, 0.5] + [0, 2.0], random.uniform(0, 0.3)
-        self._hand = _hand(motion) if motion.hand is not None else None
+        self._hand = _hand(motion) if motion.held_body is not None else None
 
     def frame(self, time: float, shift: np.ndarray) -> np.ndarray:
         """Frame in levels of 0 to 255 whose first row opens at `time`; `shift` is the camera's shake, pixels."""
         width, height = self.size
-        moved = np.array([[1, 0, shift[0]], [0, 1, shift[1]]])
+        translation = np.array([[1, 0, shift[0]], [0, 1, shift[1]]])
         picture = cv2.warpAffine(
-            self.background, moved, (width, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
+            self.background, translation, (width, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
         )
-        offset, darkness = self._shadow
-        if darkness > 0.05 and not self.motion.above:
+        direction, darkness = self._shadow
+        if darkness > 0.05 and not self.motion.from_above:
             for index, body in enumerate(self.motion.bodies):
-                away = offset * min(body.size) / 2
-                self._paint(picture, time, shift, self._body(index, away), None, darkness, soft=0.25 * body.size[1])
+                offset = direction * min(body.size) / 2
+                part, blur = self._body(index, offset), 0.25 * body.size[1]
+                self._paint(picture, time, shift, part, None, darkness=darkness, blur=blur)
         for line in self.motion.lines:
             self._draw_line(picture, time, shift, line)
         for body, path in self._hand or ():
@@ -110,23 +116,23 @@ class Painter:
             self._paint(picture, time, shift, self._body(index), body.color, mark=body.mark)
         return picture
 
-    def _body(self, index: int, away: np.ndarray | None = None) -> _Part:
+    def _body(self, index: int, offset: np.ndarray | None = None) -> _Part:
         body = self.motion.bodies[index]
-        return self._posed(body, lambda times: self.motion.poses(times)[:, index], away)
+        return self._posed(body, lambda times: self.motion.poses(times)[:, index], offset)
 
-    def _posed(self, body: Body, path: Callable, away: np.ndarray | None = None) -> _Part:
-        nudge = np.zeros(3) if away is None else np.array([away[0], -away[1], 0])
+    def _posed(self, body: Body, path: Callable, offset: np.ndarray | None = None) -> _Part:
+        displacement = np.zeros(3) if offset is None else np.array([offset[0], -offset[1], 0])
 
         def distance(points, times):
-            pose = path(times) + nudge
+            pose = path(times) + displacement
             local = points - pose[:, None, :2]
             c, s = np.cos(pose[:, None, 2]), np.sin(pose[:, None, 2])
             x, y = c * local[..., 0] + s * local[..., 1], -s * local[..., 0] + c * local[..., 1]
-            return _outside(body, x, y), x
+            return _signed_distance(body, x, y), x
 
         def corners(times):
             half = max(body.size) / (2 if body.shape != "box" else 1.4)
-            pose = path(times)[:, :2] + nudge[:2]
+            pose = path(times)[:, :2] + displacement[:2]
             return np.concatenate([pose - half, pose + half])
 
         return _Part(distance, corners)
@@ -134,37 +140,37 @@ class Painter:
     def _draw_line(self, picture: np.ndarray, time: float, shift: np.ndarray, line: Line) -> None:
         """Draw a line as it is when the row that shows its end is read, blurred by four exposures."""
         time += self.exposure.readout * self._row(time, line.end) / picture.shape[0]
-        times = time + self.exposure.open * (np.arange(4) + 0.5) / 4
+        times = time + self.exposure.duration * (np.arange(4) + 0.5) / 4
         poses = self.motion.poses(times)[..., :2]
         start = poses[:, line.start] if isinstance(line.start, int) else np.tile(line.start, (len(times), 1))
-        knots = self.view.project(_knots(start, poses[:, line.end], line)) + shift
+        pixels = self.view.project(_line_points(start, poses[:, line.end], line)) + shift
         width = line.width * self.view.scale
-        low, high = (knots.reshape(-1, 2).min(0) - width - 2, knots.reshape(-1, 2).max(0) + width + 2)
+        low, high = pixels.reshape(-1, 2).min(0) - width - 2, pixels.reshape(-1, 2).max(0) + width + 2
         left, top = np.floor(low).astype(int).clip(0)
         right, bottom = np.ceil(high).astype(int).clip(0)
-        piece = picture[top:bottom, left:right]
-        covered = np.zeros(piece.shape[:2], np.float32)
+        patch = picture[top:bottom, left:right]
+        coverage = np.zeros(patch.shape[:2], np.float32)
         for sample in range(len(times)):
-            mask = np.zeros(piece.shape[:2], np.uint8)
-            points = np.round(16 * (knots[:, sample] - [left + 0.5, top + 0.5])).astype(np.int32)
-            cv2.polylines(mask, [points[:, None]], False, 255, max(1, round(width)), cv2.LINE_AA, 4)
-            covered += mask / (255 * len(times))
-        covered *= min(1.0, width)
-        piece *= 1 - covered[..., None]
-        piece += 255 * np.asarray(line.color, np.float32) * covered[..., None]
+            mask = np.zeros(patch.shape[:2], np.uint8)
+            corners = np.round(16 * (pixels[:, sample] - [left + 0.5, top + 0.5])).astype(np.int32)
+            cv2.polylines(mask, [corners[:, None]], False, 255, max(1, round(width)), cv2.LINE_AA, 4)
+            coverage += mask / (255 * len(times))
+        coverage *= min(1.0, width)
+        patch *= 1 - coverage[..., None]
+        patch += 255 * np.asarray(line.color, np.float32) * coverage[..., None]
 
     def _row(self, time: float, body: int) -> float:
-        place = self.view.project(self.motion.poses(np.array([time]))[:, body, :2])
-        return float(np.clip(place[0, 1], 0, self.size[1]))
+        position = self.view.project(self.motion.poses(np.array([time]))[:, body, :2])
+        return float(np.clip(position[0, 1], 0, self.size[1]))
 
-    def _paint(self, picture, time, shift, part, color, darkness=0.0, mark=0.0, soft=0.0) -> None:
+    def _paint(self, picture, time, shift, part, color, *, darkness=0.0, mark=0.0, blur=0.0) -> None:
         """Blend a part into the picture, in its color or only darker, averaged over the exposure of each row."""
         height, width = picture.shape[:2]
-        last = time + self.exposure.readout + self.exposure.open
+        last = time + self.exposure.readout + self.exposure.duration
         box = self.view.project(part.corners(np.linspace(time, last, 5))) + shift
-        travel = np.ptp(box[: len(box) // 2], axis=0).max() * self.exposure.open / (last - time)
+        travel = np.ptp(box[: len(box) // 2], axis=0).max() * self.exposure.duration / (last - time)
         count = int(np.clip(np.ceil(travel), 1, 16))
-        margin = 2 + soft * self.view.scale
+        margin = 2 + blur * self.view.scale
         left, top = np.floor(box.min(0) - margin).astype(int).clip(0)
         right, bottom = np.ceil(box.max(0) + margin).astype(int)
         right, bottom = min(right, width), min(bottom, height)
@@ -172,81 +178,85 @@ class Painter:
             return
         rows, columns = np.arange(top, bottom) + 0.5, np.arange(left, right) + 0.5
         pixels = np.stack(np.meshgrid(columns, rows), -1) - shift
-        points = self.view.back(pixels)
-        covered = np.zeros(points.shape[:2])
-        darkened = np.zeros(points.shape[:2])
+        points = self.view.unproject(pixels)
+        coverage, marked_coverage = np.zeros(points.shape[:2]), np.zeros(points.shape[:2])
         for sample in range(count):
-            times = time + self.exposure.readout * rows / height + self.exposure.open * (sample + 0.5) / count
-            outside, across = part.distance(points, times)
-            weight = np.clip(0.5 - outside / max(1 / self.view.scale, soft), 0, 1) / count
-            covered += weight
-            darkened += weight * np.clip(0.5 + across * self.view.scale, 0, 1)
-        piece = picture[top:bottom, left:right]
+            times = time + self.exposure.readout * rows / height + self.exposure.duration * (sample + 0.5) / count
+            distance, along = part.distance(points, times)
+            weight = np.clip(0.5 - distance / max(1 / self.view.scale, blur), 0, 1) / count
+            coverage += weight
+            marked_coverage += weight * np.clip(0.5 + along * self.view.scale, 0, 1)
+        patch = picture[top:bottom, left:right]
         if color is None:
-            piece *= 1 - darkness * covered[..., None]
+            patch *= 1 - darkness * coverage[..., None]
         else:
-            piece *= 1 - covered[..., None]
-            piece += 255 * np.asarray(color) * (covered - mark * darkened)[..., None]
+            patch *= 1 - coverage[..., None]
+            patch += 255 * np.asarray(color) * (coverage - mark * marked_coverage)[..., None]
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Part to paint: distance to its edge (m, negative inside) at points (rows, columns, 2) and a time for each row."""
+    """Part of a frame to paint.
+
+    Attributes:
+        distance: Function from points (rows, columns, 2) and a time for each row to signed distances from the part's
+            edge, negative inside, and to coordinates along the part; m.
+        corners: Function from times to corners of a box around the part, m.
+    """
 
     distance: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
     corners: Callable[[np.ndarray], np.ndarray]
 
 
-def _outside(body: Body, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    long, wide = body.size[0] / 2, body.size[1] / 2
+def _signed_distance(body: Body, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    a, b = body.size[0] / 2, body.size[1] / 2
     if body.shape == "disc":
-        return np.hypot(x, y) - long
+        return np.hypot(x, y) - a
     if body.shape == "box":
-        return np.maximum(abs(x) - long, abs(y) - wide)
+        return np.maximum(abs(x) - a, abs(y) - b)
     if body.shape == "rod":
-        return np.hypot(np.maximum(abs(x) - long + wide, 0), y) - wide
+        return np.hypot(np.maximum(abs(x) - a + b, 0), y) - b
     # An ellipse, to first order at its edge.
-    level = np.hypot(x / long, y / wide)
-    return (level - 1) * level / np.maximum(np.hypot(x / long**2, y / wide**2), 1e-9)
+    level = np.hypot(x / a, y / b)
+    return (level - 1) * level / np.maximum(np.hypot(x / a**2, y / b**2), 1e-9)
 
 
-def _knots(start: np.ndarray, end: np.ndarray, line: Line) -> np.ndarray:
+def _line_points(start: np.ndarray, end: np.ndarray, line: Line) -> np.ndarray:
     """Points along a line: its ends, or the zigzag of a spring."""
     if not line.coils:
         return np.stack([start, end])
     fractions = np.linspace(0, 1, 2 * line.coils + 2)
-    aside = np.where(np.arange(len(fractions)) % 2, 1.0, -1.0) * 3 * line.width
-    aside[[0, -1]] = 0.0
-    along = end - start
-    normal = np.stack([-along[:, 1], along[:, 0]], 1) / np.linalg.norm(along, axis=1, keepdims=True)
-    return start + fractions[:, None, None] * along + aside[:, None, None] * normal
+    deflections = np.where(np.arange(len(fractions)) % 2, 1.0, -1.0) * 3 * line.width
+    deflections[[0, -1]] = 0.0
+    span = end - start
+    normal = np.stack([-span[:, 1], span[:, 0]], 1) / np.linalg.norm(span, axis=1, keepdims=True)
+    return start + fractions[:, None, None] * span + deflections[:, None, None] * normal
 
 
 def _hand(motion: Motion):
-    """Hand and forearm that hold a body until its release, and stay behind."""
-    held = motion.bodies[motion.hand or 0]
-    size = 2.6 * held.size[0]
-    final = motion.poses(np.array([motion.begin]))[0, motion.hand, :2]
-    before = motion.poses(np.array([motion.begin - 1e-3]))[0, motion.hand, :2]
+    """Forearm and hand that hold a body until its release, with their paths."""
+    size = 2.6 * motion.bodies[motion.held_body or 0].size[0]
+    final = motion.poses(np.array([motion.release]))[0, motion.held_body, :2]
+    before = motion.poses(np.array([motion.release - 1e-3]))[0, motion.held_body, :2]
     velocity = (final - before) / 1e-3
 
     # The arm is out of the way of what flies up or falls down.
-    turn = 0.0 if velocity[1] < 0.5 else np.pi / 2
-    back = np.array([-np.cos(turn), -np.sin(turn)]) * (-1 if velocity[0] < 0 else 1) ** (turn == 0.0)
+    angle = 0.0 if velocity[1] < 0.5 else np.pi / 2
+    backward = np.array([-np.cos(angle), -np.sin(angle)]) * (-1 if velocity[0] < 0 else 1) ** (angle == 0.0)
 
     def path(offset):
         def pose(times):
-            place = motion.poses(np.minimum(times, motion.begin))[:, motion.hand, :2]
-            after = np.maximum(times - motion.begin, 0)[:, None]
-            place = place + velocity * 0.04 * (1 - np.exp(-after / 0.04)) + offset
-            return np.concatenate([place, np.full((len(times), 1), turn)], 1)
+            position = motion.poses(np.minimum(times, motion.release))[:, motion.held_body, :2]
+            elapsed = np.maximum(times - motion.release, 0)[:, None]
+            # After the release the hand slows down within 0.04 s.
+            position = position + velocity * 0.04 * (1 - np.exp(-elapsed / 0.04)) + offset
+            return np.concatenate([position, np.full((len(times), 1), angle)], 1)
 
         return pose
 
-    away = 0.5 * size
     palm = Body("leaf", (size, 0.8 * size), _SKIN)
     arm = Body("rod", (5 * size, 0.5 * size), _SLEEVE)
-    return (arm, path(back * (away + 2.5 * size))), (palm, path(back * away))
+    return (arm, path(3.0 * size * backward)), (palm, path(0.5 * size * backward))
 
 
 def _background(motion: Motion, view: Projection, size: tuple[int, int], random: np.random.Generator) -> np.ndarray:
@@ -259,16 +269,16 @@ def _background(motion: Motion, view: Projection, size: tuple[int, int], random:
     texture = random.uniform(0, 10) * fine / fine.std() + random.uniform(0, 6) * coarse / coarse.std()
     picture = 255 * base * (1 + 0.05 * light[..., None]) + texture[..., None]
     for _ in range(random.integers(0, 5)):
-        corner, reach = random.uniform(0, 1, 2) * size, random.uniform(0.03, 0.25, 2) * size
-        gray = base * random.uniform(0.7, 1.15)
-        start, end = tuple(corner.astype(int).tolist()), tuple((corner + reach).astype(int).tolist())
-        cv2.rectangle(picture, start, end, tuple((255 * gray).tolist()), -1)
+        corner, extent = random.uniform(0, 1, 2) * size, random.uniform(0.03, 0.25, 2) * size
+        color = base * random.uniform(0.7, 1.15)
+        start, end = tuple(corner.astype(int).tolist()), tuple((corner + extent).astype(int).tolist())
+        cv2.rectangle(picture, start, end, tuple((255 * color).tolist()), -1)
     ground = 255 * np.clip(base * random.uniform(0.5, 0.8), 0, 1)
     for segment in motion.surfaces:
         ends = view.project(np.array(segment))
-        along = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
-        below = np.array([-along[1], along[0]]) * (1 if along[0] > 0 else -1) * random.uniform(8, 60)
-        outline = np.stack([ends[0], ends[1], ends[1] + below, ends[0] + below])
+        direction = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+        depth = np.array([-direction[1], direction[0]]) * (1 if direction[0] > 0 else -1) * random.uniform(8, 60)
+        outline = np.stack([ends[0], ends[1], ends[1] + depth, ends[0] + depth])
         cv2.fillConvexPoly(picture, np.round(16 * (outline - 0.5)).astype(np.int32), tuple(ground.tolist()), 16, 4)
     return np.clip(picture, 0, 255).astype(np.float32)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from physvision import video
 from physvision.core import InputError
-from physvision.datasets.clips.drawing import Exposure, Painter, Projection, view
+from physvision.datasets.clips.drawing import Exposure, Painter, Projection, fit_view
 from physvision.datasets.clips.flights import bounce, fall, projectile
 from physvision.datasets.clips.motion import Motion
 from physvision.datasets.clips.surfaces import collision, roll, slide
@@ -23,8 +23,8 @@ KINDS = {
     make.__name__: make
     for make in (pendulum, double_pendulum, projectile, bounce, spring, slide, roll, collision, circular, fall)
 }
-# Parameters that a clip of each kind determines well.
-LEADING = {
+# Parameters that a clip of each kind of motion determines well.
+DETERMINED_PARAMETERS = {
     "pendulum": ("length",),
     "double_pendulum": ("length_1", "length_2"),
     "projectile": ("speed", "angle"),
@@ -36,8 +36,9 @@ LEADING = {
     "circular": ("period", "radius"),
     "fall": ("acceleration",),
 }
-# Relative standard deviation of a scale that people measure between two points of a picture.
+# Relative standard deviation of a scale that is measured between two points of a picture.
 _SCALE_ERROR = 1e-3
+# Kinds of motion that need a high frame rate.
 _FAST = ("double_pendulum", "collision", "bounce", "projectile", "fall")
 
 
@@ -48,8 +49,8 @@ class Filming:
     Attributes:
         size: Width and height, pixels.
         fps: True frame rate, frames per second.
-        stamped: Frame rate that the file claims; None for the true rate.
-        open: Fraction of the time between frames during which the shutter is open.
+        stated_fps: Frame rate that the file claims; None for the true rate.
+        exposure: Fraction of the time between frames during which the shutter is open.
         readout: Time from the first row to the last, s.
         noise: Standard deviation of each pixel, levels of 255.
         flicker: Standard deviation of the brightness from frame to frame, of 1.
@@ -60,15 +61,15 @@ class Filming:
         pitch: Rotation of the camera up or down against the normal of the plane, rad.
         fill_fraction: Fraction of the picture that the motion fills.
         dropped: Fraction of frames that are missing, with their time stamps.
-        doubled: Fraction of frames that show the one before again.
-        quarters: Quarter turns in the rotation flag of the file.
+        duplicated: Fraction of frames that repeat the previous one.
+        quarter_turns: Quarter turns in the rotation flag of the file.
         repeat: Number of times that each frame is shown, as in a recording of a screen.
     """
 
     size: tuple[int, int] = (640, 360)
     fps: float = 30.0
-    stamped: float | None = None
-    open: float = 0.3
+    stated_fps: float | None = None
+    exposure: float = 0.3
     readout: float = 0.0
     noise: float = 2.0
     flicker: float = 0.0
@@ -79,8 +80,8 @@ class Filming:
     pitch: float = 0.0
     fill_fraction: float = 0.75
     dropped: float = 0.0
-    doubled: float = 0.0
-    quarters: int = 0
+    duplicated: float = 0.0
+    quarter_turns: int = 0
     repeat: int = 1
 
     @classmethod
@@ -96,7 +97,7 @@ class Filming:
         filming = cls(
             size=sizes[random.integers(4 if tall else 3)],
             fps=float(random.choice([50, 60, 120] if fast else [25, 30, 30, 50, 60])),
-            open=random.uniform(0.1, 0.5),
+            exposure=random.uniform(0.1, 0.5),
             readout=random.uniform(0, 0.02) * (random.random() < 0.7),
             noise=random.uniform(0.5, 5),
             flicker=random.uniform(0, 0.01) * (random.random() < 0.5),
@@ -107,10 +108,10 @@ class Filming:
             pitch=np.radians(random.uniform(-2, 2)),
             fill_fraction=random.uniform(0.55, 0.85),
             dropped=random.uniform(0, 0.04) * (random.random() < 0.3),
-            doubled=random.uniform(0, 0.04) * (random.random() < 0.3),
+            duplicated=random.uniform(0, 0.04) * (random.random() < 0.3),
         )
         # Slow motion, and the like, is written with a usual rate.
-        return replace(filming, stamped=30.0) if random.random() < 0.1 else filming
+        return replace(filming, stated_fps=30.0) if random.random() < 0.1 else filming
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ class DrawnClip:
         filming: Camera and file options.
         view: Projection of the plane of motion.
         times: True time of every frame in the file, the middle of the exposure of its first row, s.
-        stamps: Time stamps in the file, s.
-        shows: Number of the frame whose picture each frame shows; another than its own where it is doubled.
+        timestamps: Timestamps of the frames in the file, s.
+        shown_frames: Index of the frame whose picture each frame shows; not its own index where it is a duplicate.
         seed: Seed of the clip.
         options: Options for `identify` that the person who films would state besides `motion.known`: the measured
             scale, pixels per meter, and the frame rate.
@@ -133,8 +134,8 @@ class DrawnClip:
     filming: Filming
     view: Projection
     times: np.ndarray
-    stamps: np.ndarray
-    shows: np.ndarray
+    timestamps: np.ndarray
+    shown_frames: np.ndarray
     seed: int
     options: dict[str, float] = field(default_factory=dict)
 
@@ -153,34 +154,33 @@ class DrawnClip:
         """Parameters that the person who films would state."""
         return dict(self.motion.known)
 
-    def places(self) -> np.ndarray:
-        """Pixels of the middle of each body in each frame, (times, bodies, 2), without shake."""
-        exposed = self.times[self.shows]
-        rows = np.zeros((len(exposed), len(self.motion.bodies)))
-        height = self.filming.size[1]
-        places = np.zeros((*rows.shape, 2))
-        for _ in range(4):  # the row that sees a body depends on where it is then
+    def positions(self) -> np.ndarray:
+        """Pixels of the center of each body in each frame, (times, bodies, 2), without shake."""
+        times, height = self.times[self.shown_frames], self.filming.size[1]
+        pixels = np.zeros((len(times), len(self.motion.bodies), 2))
+        for _ in range(4):  # fixed-point iteration: a body's row decides when it is read out, and so where it is
+            rows = np.clip(pixels[..., 1], 0, height)
             for body in range(rows.shape[1]):
-                moments = exposed + self.filming.readout * rows[:, body] / height
-                places[:, body] = self.view.project(self.motion.poses(moments)[:, body, :2])
-            rows = np.clip(places[..., 1], 0, height)
-        return places
+                readout_times = times + self.filming.readout * rows[:, body] / height
+                pixels[:, body] = self.view.project(self.motion.poses(readout_times)[:, body, :2])
+        return pixels
 
     def frames(self) -> Iterator[np.ndarray]:
         """Yield the frames, levels of 0 to 255, before compression."""
         random = np.random.default_rng([self.seed, 1, list(KINDS).index(self.kind)])
         filming = self.filming
-        exposure = Exposure(filming.open / filming.fps, filming.readout)
+        exposure = Exposure(filming.exposure / filming.fps, filming.readout)
         painter = Painter(self.motion, self.view, filming.size, exposure, random)
-        bank = random.normal(0, 1, (filming.size[1] + 64, filming.size[0] + 64, 3)).astype(np.float32)
+        # Each frame's noise is a random crop of one larger field.
+        noise_field = random.normal(0, 1, (filming.size[1] + 64, filming.size[0] + 64, 3)).astype(np.float32)
         shakes = _shakes(random, len(self.times), filming.shake)
         picture = np.zeros(0)
         for index, time in enumerate(self.times):
-            if self.shows[index] == index:
-                picture = painter.frame(time - exposure.open / 2, shakes[index])
+            if self.shown_frames[index] == index:
+                picture = painter.frame(time - exposure.duration / 2, shakes[index])
                 picture = picture * (1 + filming.flicker * random.normal())
                 y, x = random.integers(0, 64, 2)
-                noise = bank[y : y + filming.size[1], x : x + filming.size[0]] * random.choice([-1, 1])
+                noise = noise_field[y : y + filming.size[1], x : x + filming.size[0]] * random.choice([-1, 1])
                 picture = np.clip(picture + filming.noise * noise, 0, 255).astype(np.uint8)
             yield picture
 
@@ -190,10 +190,10 @@ class DrawnClip:
         options = {"crf": str(self.filming.quality), "preset": "veryfast", "x264-params": "mbtree=0"}
         coding = video.Encoding("libx264", "yuv420p", options)
         with video.VideoWriter(path, None, encoding=coding) as writer:
-            for stamp, frame in zip(self.stamps, self.frames(), strict=True):
-                writer.add(np.rot90(frame, self.filming.quarters), float(stamp))
-        if self.filming.quarters:
-            _flag_rotation(Path(path), self.filming.quarters)
+            for stamp, frame in zip(self.timestamps, self.frames(), strict=True):
+                writer.add(np.rot90(frame, self.filming.quarter_turns), float(stamp))
+        if self.filming.quarter_turns:
+            _flag_rotation(Path(path), self.filming.quarter_turns)
         return Path(path)
 
 
@@ -218,24 +218,24 @@ def draw(kind: str, seed: int = 0, filming: Filming | None = None, **changes: An
 def film(motion: Motion, filming: Filming, seed: int = 0) -> DrawnClip:
     """Clip of a motion, filmed with the given options."""
     random = np.random.default_rng([seed, 2, list(KINDS).index(motion.kind)])
-    sample = motion.poses(np.linspace(motion.begin, motion.duration, 400))[..., :2]
+    sample = motion.poses(np.linspace(motion.release, motion.duration, 400))[..., :2]
     reach = max(max(body.size) for body in motion.bodies) / 2
-    points = np.concatenate([sample.reshape(-1, 2), np.array(motion.must_see).reshape(-1, 2)])
+    points = np.concatenate([sample.reshape(-1, 2), np.array(motion.visible_points).reshape(-1, 2)])
     points = np.concatenate([points - reach, points + reach])
-    projection, scale = view(points, *filming.size, filming.fill_fraction, filming.roll, filming.yaw, filming.pitch)
+    view = fit_view(points, *filming.size, filming.fill_fraction, filming.roll, filming.yaw, filming.pitch)
     grid = np.arange(int(motion.duration * filming.fps)) / filming.fps
     retained = np.concatenate([[True], random.random(len(grid) - 1) >= filming.dropped])
     times = np.repeat(grid[retained], filming.repeat)
-    shows = np.arange(len(times)) // filming.repeat * filming.repeat
-    again = np.flatnonzero(random.random(len(times)) < filming.doubled)
-    for index in again[again > 0]:
-        shows[index] = shows[index - 1]
-    shown = times if filming.repeat == 1 else np.arange(len(times)) / (filming.fps * filming.repeat)
-    stamps = shown * (1.0 if filming.stamped is None else filming.fps / filming.stamped)
-    options = {"fps": filming.fps} if filming.stamped not in (None, filming.fps) else {}
+    shown_frames = np.arange(len(times)) // filming.repeat * filming.repeat
+    duplicates = np.flatnonzero(random.random(len(times)) < filming.duplicated)
+    for index in duplicates[duplicates > 0]:
+        shown_frames[index] = shown_frames[index - 1]
+    playback_times = times if filming.repeat == 1 else np.arange(len(times)) / (filming.fps * filming.repeat)
+    timestamps = playback_times * (1.0 if filming.stated_fps is None else filming.fps / filming.stated_fps)
+    options = {"fps": filming.fps} if filming.stated_fps not in (None, filming.fps) else {}
     if motion.kind in ("circular", "fall", "slide", "roll"):
-        options["scale"] = scale * (1 + _SCALE_ERROR * random.normal())
-    return DrawnClip(motion, filming, projection, times, stamps, shows, seed, options)
+        options["scale"] = view.scale * (1 + _SCALE_ERROR * random.normal())
+    return DrawnClip(motion, filming, view, times, timestamps, shown_frames, seed, options)
 
 
 def _shakes(random: np.random.Generator, count: int, deviation: float) -> np.ndarray:
@@ -246,9 +246,9 @@ def _shakes(random: np.random.Generator, count: int, deviation: float) -> np.nda
     return deviation * (0.9 * slow + 0.4 * random.normal(0, 1, (count, 2)))
 
 
-def _flag_rotation(path: Path, quarters: int) -> None:
+def _flag_rotation(path: Path, quarter_turns: int) -> None:
     """Set the rotation matrix in the track header of an MP4, so that players turn the picture clockwise."""
-    cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters % 4]
+    cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarter_turns % 4]
     matrix = struct.pack(">9i", cos << 16, sin << 16, 0, -sin << 16, cos << 16, 0, 0, 0, 1 << 30)
     content = bytearray(path.read_bytes())
     start = content.index(b"tkhd") + 44

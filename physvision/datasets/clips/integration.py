@@ -17,18 +17,18 @@ _STEP = 1e-3  # s
 class Solution:
     """Solution of `solve`: the state at any time."""
 
-    def __init__(self, pieces: list[tuple[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> None:
+    def __init__(self, steps: list[tuple[float, float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]) -> None:
         """Store start, length, states and rates at both ends of every step."""
-        columns = zip(*pieces, strict=True)
+        columns = zip(*steps, strict=True)
         self._start, self._length, self._y0, self._y1, self._f0, self._f1 = (np.array(column) for column in columns)
 
     def __call__(self, times: np.ndarray) -> np.ndarray:
         """States at `times`, (times, state), by Hermite's cubic in each step; constant beyond the ends."""
         times = np.clip(times, self._start[0], self._start[-1] + self._length[-1])
-        at = np.clip(np.searchsorted(self._start, times, side="right") - 1, 0, len(self._start) - 1)
-        h = self._length[at][:, None]
-        s = (times - self._start[at])[:, None] / h
-        y0, y1, f0, f1 = self._y0[at], self._y1[at], h * self._f0[at], h * self._f1[at]
+        index = np.clip(np.searchsorted(self._start, times, side="right") - 1, 0, len(self._start) - 1)
+        h = self._length[index][:, None]
+        s = (times - self._start[index])[:, None] / h
+        y0, y1, f0, f1 = self._y0[index], self._y1[index], h * self._f0[index], h * self._f1[index]
         return (1 + 2 * s) * (1 - s) ** 2 * y0 + s * (1 - s) ** 2 * f0 + s**2 * (3 - 2 * s) * y1 + s**2 * (s - 1) * f1
 
 
@@ -48,21 +48,21 @@ def solve(
         gap: Event function of a state; where it falls below zero, the state jumps.
         jump: Function from the state before an event to the state after it.
     """
-    now, state, pieces, events = 0.0, np.asarray(start, float), [], []
-    while now < duration - 1e-12:
-        h = min(_STEP, duration - now)
-        after = _step(rate, state, h)
-        crosses = gap is not None and gap(state) >= 0 > gap(after)
+    time, state, steps, events = 0.0, np.asarray(start, float), [], []
+    while time < duration - 1e-12:
+        h = min(_STEP, duration - time)
+        next_state = _step(rate, state, h)
+        crosses = gap is not None and gap(state) >= 0 > gap(next_state)
         if crosses and gap is not None:
             h = _event_time(rate, state, h, gap)
-            after = _step(rate, state, h)
+            next_state = _step(rate, state, h)
         if h > 0:
-            pieces.append((now, h, state, after, rate(state), rate(after)))
-        now, state = now + h, after
+            steps.append((time, h, state, next_state, rate(state), rate(next_state)))
+        time, state = time + h, next_state
         if crosses and jump is not None:
-            events.append(now)
-            state = jump(after)
-    return Solution(pieces), events
+            events.append(time)
+            state = jump(next_state)
+    return Solution(steps), events
 
 
 def _step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:

@@ -20,7 +20,7 @@ class Body:
         shape: Disc, box, leaf (an ellipse) or rod with round ends.
         size: Length along its own x axis and width across it, m; both are the diameter of a disc.
         color: Red, green, blue, 0 to 1.
-        mark: Darkening of one half of the body, 0 to 1, by which its turning is visible.
+        mark: Darkening of one half of the body, 0 to 1, which makes its rotation visible.
     """
 
     shape: Literal["disc", "box", "leaf", "rod"]
@@ -34,8 +34,8 @@ class Line:
     """String, rod or spring from a fixed point or a body to another body.
 
     Attributes:
-        start: Point, m, or number of a body.
-        end: Number of a body.
+        start: Point, m, or index of a body.
+        end: Index of a body.
         width: Width of the line, m.
         color: Red, green, blue, 0 to 1.
         coils: Number of coils of a spring; 0 is a straight line.
@@ -55,17 +55,17 @@ class Motion:
     Attributes:
         kind: Name of the kind of motion.
         truth: True values of the parameters by name, SI units.
-        known: Parameters that the person who films would state.
+        known: Parameters that are given to `identify`, as a user would state them.
         duration: Duration, s.
         poses: Function from times to x (right), y (up) and angle (anticlockwise) of every body, (times, bodies, 3); m,
             rad.
         bodies: Bodies that move.
         lines: Lines between bodies or fixed points.
         surfaces: Segments of straight ground, two points each, m; the ground is on their right.
-        begin: Time from which the law of motion holds; before, a hand moves the body, s.
-        hand: Number of the body that a hand holds until then, or None.
-        above: If true, the plane is a table seen from above.
-        must_see: Points that belong in the picture, such as a pivot, m.
+        release: Time from which the law of motion holds, s; before it, a hand moves the body.
+        held_body: Index of the body that a hand holds until the release; None without a hand.
+        from_above: If true, the plane is a table seen from above.
+        visible_points: Further points that have to be in the picture, such as a pivot, m.
     """
 
     kind: str
@@ -76,27 +76,32 @@ class Motion:
     bodies: tuple[Body, ...]
     lines: tuple[Line, ...] = ()
     surfaces: tuple[tuple[tuple[float, float], tuple[float, float]], ...] = ()
-    begin: float = 0.0
-    hand: int | None = None
-    above: bool = False
-    must_see: tuple[tuple[float, float], ...] = ()
+    release: float = 0.0
+    held_body: int | None = None
+    from_above: bool = False
+    visible_points: tuple[tuple[float, float], ...] = ()
 
 
-def held(
+def held_before(
     release: float, poses: Callable[[np.ndarray], np.ndarray], velocity: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Poses of bodies that rest in a hand, then are swung so that they follow `poses` from the time `release` on."""
+    """Poses of bodies that rest in a hand, then are swung so that they follow `poses` from the time `release` on.
+
+    Args:
+        release: Time of the release, s.
+        poses: Poses as a function of the time since the release.
+        velocity: Rates of a body's pose at the release.
+    """
     # Constant acceleration over the last part, after a rest, and over an arm's length at most.
-    swing = min(0.6 * release, 0.8 / max(float(np.linalg.norm(velocity)), 1e-9))
+    swing_duration = min(0.6 * release, 0.8 / max(float(np.linalg.norm(velocity)), 1e-9))
 
-    def whole(times: np.ndarray) -> np.ndarray:
+    def poses_with_hold(times: np.ndarray) -> np.ndarray:
         free = poses(np.maximum(times - release, 0.0))
-        before = np.minimum(times - release, 0.0)
-        phase = np.maximum(before + swing, 0.0)
-        back = velocity * (phase**2 / (2 * swing) - swing / 2)[:, None, None]
-        return np.where((times < release)[:, None, None], free + back, free)
+        swing_time = np.maximum(np.minimum(times - release, 0.0) + swing_duration, 0.0)
+        displacement = velocity * (swing_time**2 / (2 * swing_duration) - swing_duration / 2)[:, None, None]
+        return np.where((times < release)[:, None, None], free + displacement, free)
 
-    return whole
+    return poses_with_hold
 
 
 def pick_color(random: np.random.Generator) -> Color:

@@ -56,36 +56,36 @@ def collision(random: np.random.Generator) -> Motion:
     ratio, restitution = np.exp(random.uniform(np.log(0.4), np.log(2.5))), random.uniform(0.4, 1.0)
     friction = random.uniform(0, 0.03)
     radii = 0.05 * np.array([1.0, np.clip(ratio, 0.6, 1.6) ** 0.5])
-    contact = radii.sum()
-    speed, away = random.uniform(0.5, 1.2), random.uniform(0.35, 0.5)
-    offset = random.uniform(-0.6, 0.6) * contact
-    still = random.random() < 0.5
-    second = np.zeros(2) if still else random.uniform(-0.25, 0.1, 2) * speed
-    meeting = (away - contact) / (speed - second[0])
-    start = np.concatenate([[-away, offset + second[1] * meeting], [0, 0], [speed, 0], second])
+    contact_distance = radii.sum()
+    speed, start_distance = random.uniform(0.5, 1.2), random.uniform(0.35, 0.5)
+    offset = random.uniform(-0.6, 0.6) * contact_distance
+    second_velocity = np.zeros(2) if random.random() < 0.5 else random.uniform(-0.25, 0.1, 2) * speed
+    impact_time = (start_distance - contact_distance) / (speed - second_velocity[0])
+    first_position = [-start_distance, offset + second_velocity[1] * impact_time]
+    start = np.concatenate([first_position, [0, 0], [speed, 0], second_velocity])
 
     def rate(state):
         v = state[4:].reshape(2, 2)
         speeds = np.linalg.norm(v, axis=1, keepdims=True)
-        slowing = -friction * GRAVITY * v / np.maximum(speeds, 1e-3)
-        return np.concatenate([state[4:], slowing.ravel()])
+        deceleration = -friction * GRAVITY * v / np.maximum(speeds, 1e-3)
+        return np.concatenate([state[4:], deceleration.ravel()])
 
     def gap(state):
-        return float(np.linalg.norm(state[2:4] - state[:2]) - contact)
+        return float(np.linalg.norm(state[2:4] - state[:2]) - contact_distance)
 
-    def hit(state):
-        normal = (state[2:4] - state[:2]) / contact
-        closing = (state[4:6] - state[6:8]) @ normal
-        impulse = (1 + restitution) * closing / (1 + 1 / ratio)  # by the first mass; ratio is second by first
+    def collide(state):
+        normal = (state[2:4] - state[:2]) / contact_distance
+        approach_speed = (state[4:6] - state[6:8]) @ normal
+        impulse = (1 + restitution) * approach_speed / (1 + 1 / ratio)  # by the first mass; ratio is second by first
         return np.concatenate([state[:4], state[4:6] - impulse * normal, state[6:8] + impulse / ratio * normal])
 
-    duration = float(meeting + random.uniform(0.5, 0.9))
-    solution, _ = solve(rate, start, duration, gap, hit)
+    duration = float(impact_time + random.uniform(0.5, 0.9))
+    solution, _ = solve(rate, start, duration, gap, collide)
     spins = random.uniform(-3, 3, 2)
 
     def poses(times):
-        places = solution(times)[:, :4].reshape(-1, 2, 2)
-        return np.concatenate([places, (times[:, None] * spins)[..., None]], 2)
+        positions = solution(times)[:, :4].reshape(-1, 2, 2)
+        return np.concatenate([positions, (times[:, None] * spins)[..., None]], 2)
 
     color = pick_color(random)
     second_color = color if random.random() < 0.4 else pick_color(random)
@@ -93,18 +93,27 @@ def collision(random: np.random.Generator) -> Motion:
         Body("disc", (2 * r, 2 * r), c, mark=0.2) for r, c in zip(radii.tolist(), (color, second_color), strict=True)
     )
     truth = {"mass_ratio": float(ratio), "restitution": restitution, "friction": friction}
-    return Motion("collision", truth, {}, duration, poses, bodies, above=True)
+    return Motion("collision", truth, {}, duration, poses, bodies, from_above=True)
 
 
 def _downhill(along, slope: float, height: float, length: float, side: int, rolling: float):
-    """Poses of what moves along a slope at a height above it, down to the right (`side` 1) or left, and the ground."""
+    """Poses of a body that moves down a slope, and the ground below it.
+
+    Args:
+        along: Function from times to the distance along the slope, m.
+        slope: Angle of the slope, rad.
+        height: Height of the body's center above the slope, m.
+        length: Length of the slope, m.
+        side: Direction of the way down: 1 to the right, −1 to the left.
+        rolling: Rotation of the body for each meter, rad; 0 if it slides.
+    """
     direction = np.array([side * np.cos(slope), -np.sin(slope)])
     normal = np.array([side * np.sin(slope), np.cos(slope)])
 
     def poses(times):
-        away = along(times)
-        places = away[:, None] * direction + height * normal
-        return np.concatenate([places, (-side * (slope + rolling * away))[:, None]], 1)[:, None]
+        distance = along(times)
+        positions = distance[:, None] * direction + height * normal
+        return np.concatenate([positions, (-side * (slope + rolling * distance))[:, None]], 1)[:, None]
 
-    ends = [tuple((part * length * direction).tolist()) for part in (-0.3, 1.3)]
+    ends = [tuple((fraction * length * direction).tolist()) for fraction in (-0.3, 1.3)]
     return poses, (ends[0], ends[1])

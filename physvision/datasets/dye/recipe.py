@@ -55,7 +55,7 @@ class DyeRecipe(Recipe):
         for name, minimum in (("size", 3), ("modes", 8), ("substeps", 1)):
             self.require_whole(name, minimum)
         for name in ("dt", "speed"):
-            self.require_number(name, 0, above=True)
+            self.require_number(name, 0, exclusive=True)
         for name in ("diffusivity", "noise"):
             self.require_number(name, 0)
         self.require_range("viscosity", 0)
@@ -91,14 +91,14 @@ class DyeRecipe(Recipe):
         for frame in range(self.frames):
             if frame:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    fields = solver.later(fields, float(self.dt), self.substeps)
+                    fields = solver.advance(fields, float(self.dt), self.substeps)
                 if not np.isfinite(fields).all():
                     raise InputError(f"substeps: {self.substeps} are too few for flow this fast or thick; take more")
-            dye = solver.means(fields[1], self.size, (0.5, 0.5), (1.0, 1.0))
+            dye = solver.rectangle_means(fields[1], self.size, (0.5, 0.5), (1.0, 1.0))
             along_x, along_y = solver.velocities(fields)
             q[frame] = dye.ravel()
-            v[frame, : self.size**2] = solver.means(along_x, self.size, (0.0, 0.5), (0.0, 1.0)).ravel()
-            v[frame, self.size**2 :] = solver.means(along_y, self.size, (0.5, 0.0), (1.0, 0.0)).ravel()
+            v[frame, : self.size**2] = solver.rectangle_means(along_x, self.size, (0.0, 0.5), (0.0, 1.0)).ravel()
+            v[frame, self.size**2 :] = solver.rectangle_means(along_y, self.size, (0.5, 0.0), (1.0, 0.0)).ravel()
             picture = dye.T[::-1] + self.noise * random.standard_normal(dye.shape)
             frames[frame, ..., 0] = np.rint(255.0 * np.clip(picture, 0.0, 1.0))
         constant = {"viscosity": viscosity, "diffusivity": float(self.diffusivity)}
@@ -130,12 +130,12 @@ class DyeRecipe(Recipe):
         """Arrows along the flow, as long as it moves in a tenth of a second."""
         h, spacing = 2 * np.pi / self.size, max(self.size // _ARROWS, 1)
         u, v = values["v"].reshape(2, self.size, self.size)
-        places = range(spacing // 2, self.size, spacing)
+        cells = range(spacing // 2, self.size, spacing)
         return [
             Arrow(
                 (i + 0.5, self.size - j - 0.5),
                 (i + 0.5 + 0.1 * float(u[i, j]) / h, self.size - j - 0.5 - 0.1 * float(v[i, j]) / h),
             )
-            for i in places
-            for j in places
+            for i in cells
+            for j in cells
         ]

@@ -67,7 +67,7 @@ class PendulumRecipe(Recipe):
         for name, minimum in (("size", 2), ("substeps", 1), ("samples", 1)):
             self.require_whole(name, minimum)
         for name in ("dt", "radius"):
-            self.require_number(name, 0, above=True)
+            self.require_number(name, 0, exclusive=True)
         for name in ("gravity", "angle", "speed", "noise"):
             self.require_number(name, 0)
         if len(self.lengths) == 0:
@@ -85,7 +85,7 @@ class PendulumRecipe(Recipe):
             check_number("damping", self.damping, 0)
         for name, values in (("lengths", self.lengths), ("masses", self.masses or ())):
             for index, value in enumerate(values):
-                check_number(f"{name}[{index}]", value, 0, above=True)
+                check_number(f"{name}[{index}]", value, 0, exclusive=True)
 
     @property
     def links(self) -> Links:

@@ -25,7 +25,7 @@ class CameraPath:
     extrinsics: Float[np.ndarray, "frames 4 4"]
 
     def positions(self) -> Float[np.ndarray, "frames 3"]:
-        """Place of the pinhole in the world."""
+        """Position of the pinhole in the world."""
         return -np.einsum("fji,fj->fi", self.extrinsics[:, :3, :3], self.extrinsics[:, :3, 3])
 
     def homographies(self, depth: float) -> Float[np.ndarray, "frames 3 3"]:
@@ -68,22 +68,24 @@ def handheld_path(
         distance: Distance of the pinhole from the target.
         tilt: Largest angle between the line of sight and the z axis, rad.
         roll: Largest angle about the line of sight, rad.
-        shake: Standard deviation of the movement about each axis, rad.
+        shake: Standard deviation of the rotation about each axis, rad.
         random: Random generator.
     """
     azimuth, angle = random.uniform(0.0, 2 * np.pi), tilt * np.sqrt(random.uniform())
-    base = _rotation(np.array([0.0, 0.0, roll * random.uniform(-1.0, 1.0)]))
-    base = base @ _rotation(angle * np.array([np.cos(azimuth), np.sin(azimuth), 0.0]))
+    orientation = _rotation(np.array([0.0, 0.0, roll * random.uniform(-1.0, 1.0)]))
+    orientation = orientation @ _rotation(angle * np.array([np.cos(azimuth), np.sin(azimuth), 0.0]))
     frequencies = np.array(_FREQUENCIES)[:, None] * random.uniform(0.7, 1.4, (len(_FREQUENCIES), 3))
     phases, weights = random.uniform(0.0, 2 * np.pi, (2, len(_FREQUENCIES), 3))
     weights *= np.sqrt(2.0 / (weights**2).sum(0))
-    movement = shake * np.einsum("tka,ka->ta", np.sin(2 * np.pi * times[:, None, None] * frequencies + phases), weights)
+    waves = np.sin(2 * np.pi * times[:, None, None] * frequencies + phases)
+    rotations = shake * np.einsum("tka,ka->ta", waves, weights)
     extrinsics = np.broadcast_to(np.eye(4), (len(times), 4, 4)).copy()
-    for frame, rotation in enumerate(map(_rotation, movement)):
-        extrinsics[frame, :3, :3] = rotation @ base
-        extrinsics[frame, :3, 3] = rotation @ (np.array([0.0, 0.0, distance]) - base @ target)
+    for frame, rotation in enumerate(map(_rotation, rotations)):
+        extrinsics[frame, :3, :3] = rotation @ orientation
+        extrinsics[frame, :3, 3] = rotation @ (np.array([0.0, 0.0, distance]) - orientation @ target)
     return extrinsics
 
 
 def _rotation(vector: np.ndarray) -> np.ndarray:
+    """Rotation matrix of a rotation vector, rad."""
     return cv2.Rodrigues(np.asarray(vector, float))[0]

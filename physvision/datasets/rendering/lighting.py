@@ -58,9 +58,9 @@ def random_lighting(unevenness: float, change: float, random: np.random.Generato
         change: Largest amplitude of the change with time, as a fraction of the mean brightness.
         random: Random generator.
     """
-    azimuth, slant = random.uniform(0.0, 2 * np.pi), random.uniform(0.3, 0.9)
-    direction = np.array([np.sin(slant) * np.cos(azimuth), np.sin(slant) * np.sin(azimuth), -np.cos(slant)])
-    moving = random.uniform(0.2, 1.5, 3) * np.array([1.0, 1.0, 3.0]) * (change > 0)
+    azimuth, polar = random.uniform(0.0, 2 * np.pi), random.uniform(0.3, 0.9)
+    direction = np.array([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), -np.cos(polar)])
+    rates = random.uniform(0.2, 1.5, 3) * np.array([1.0, 1.0, 3.0]) * (change > 0)
     return Lighting(
         direction=direction.astype(np.float32),
         ambient=float(random.uniform(0.35, 0.65)),
@@ -70,5 +70,5 @@ def random_lighting(unevenness: float, change: float, random: np.random.Generato
         spot=float(unevenness * random.uniform(0.0, 1.0)),
         flicker=float(change * random.uniform(0.0, 1.0)),
         phases=random.uniform(0.0, 2 * np.pi, 3),
-        rates=moving,
+        rates=rates,
     )

@@ -41,16 +41,16 @@ def random_palette(objects: int, random: np.random.Generator) -> Palette:
     surface = hsv_color(random.uniform(), random.uniform(0.1, 0.7), random.uniform(0.25, 0.75))
     border = hsv_color(random.uniform(0.02, 0.12), random.uniform(0.3, 0.7), random.uniform(0.2, 0.7))
     surroundings = hsv_color(random.uniform(), random.uniform(0.0, 0.4), random.uniform(0.2, 0.8))
-    base = np.array([random.uniform(), random.uniform(0.2, 0.9), random.uniform(0.3, 1.0)])
+    base_hsv = np.array([random.uniform(), random.uniform(0.2, 0.9), random.uniform(0.3, 1.0)])
     spread = np.array([0.03, 0.08, 0.08]) if random.uniform() < _SIMILAR_COLORS else np.array([1.0, 0.35, 0.35])
     colors, accents = [], []
     for _ in range(objects):
         while True:
-            color = hsv_color(*(base + spread * random.uniform(-1.0, 1.0, 3)))
-            # An object whose color is that of the surface could not be seen by anybody; drift until it can.
+            color = hsv_color(*(base_hsv + spread * random.uniform(-1.0, 1.0, 3)))
+            # An object of the surface's color would be invisible; change the brightness until it is not.
             if np.abs(color - surface).max() > 0.15:
                 break
-            base[2] = base[2] + 0.2 if base[2] < 0.8 else random.uniform(0.1, 0.9)
+            base_hsv[2] = base_hsv[2] + 0.2 if base_hsv[2] < 0.8 else random.uniform(0.1, 0.9)
         colors.append(color)
         while True:
             accent = hsv_color(random.uniform(), random.uniform(0.0, 0.9), random.uniform(0.1, 1.0))

@@ -14,7 +14,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.filmed_recipe import FilmedRecipe
 from physvision.datasets.pendulum.model import Links, build
-from physvision.datasets.recipe import Field, FrameFormat, Number
+from physvision.datasets.recipe import Field, Number
 from physvision.datasets.rendering import MOMENTS, Palette, hsv_color, patterned_surface, random_palette
 from physvision.datasets.rendering.cameras import project
 from physvision.datasets.rendering.surfaces import add_clutter
@@ -86,7 +86,7 @@ class SwingRecipe(FilmedRecipe):
         if self.links > 3:
             raise InputError(f"links: expected 1 to 3, got {self.links}")
         for name in ("lengths", "masses", "half_width"):
-            self.require_range(name, 0, above=True)
+            self.require_range(name, 0, exclusive=True)
         self.require_range("damping", 0)
         for name in ("gravity", "angle", "speed"):
             self.require_number(name, 0)
@@ -105,28 +105,16 @@ class SwingRecipe(FilmedRecipe):
         return 0.5 * self.size * _DISTANCE / _VISIBLE
 
     @property
-    def intrinsics(self) -> np.ndarray:
-        """Camera matrix of all frames."""
-        return self.camera_matrix(self.focal)
-
-    @property
-    def frame_format(self) -> FrameFormat:
-        """Size and rate of the frames."""
-        geometry = (
-            "x right, y down, z away from the camera, m; the links move in the plane z = 0 and the first hinge is at "
-            "the origin. A point of the world is seen at K (X/Z, Y/Z, 1) with (X, Y, Z, 1) = extrinsics (x, y, z, 1) "
-            "and the camera matrix K = intrinsics; "
-            "the center of the pixel of row i and column j has the coordinates (j, i)"
-        )
-        return FrameFormat(
-            self.size, self.size, 3, float(self.fps), geometry, tuple(map(tuple, self.intrinsics.tolist()))
-        )
+    def geometry(self) -> str:
+        """Axes and unit of the world, in words."""
+        plane = "the links move in the plane z = 0 and the first hinge is at the origin"
+        return f"x right, y down, z away from the camera, m; {plane}"
 
     @property
     def fields(self) -> dict[str, Field]:
         """State, camera and properties of every frame."""
         links = self.links
-        fields = {
+        return {
             "q": Field((links,), "rad", "angle of each hinge about z against the link before; 0 hangs down"),
             "v": Field((links,), "rad/s", "rate of q"),
             "extrinsics": Field((4, 4), "1, m", "pose of the camera, from the world to the camera's frame"),
@@ -135,11 +123,8 @@ class SwingRecipe(FilmedRecipe):
             "joint_damping": Field((links,), "N m s/rad", "damping of the hinges", per_trial=True),
             "gravity": Field((), "m/s^2", "gravitational acceleration, downwards", per_trial=True),
             "half_width": Field((), "m", "half width of the links", per_trial=True),
+            **self.mask_fields("link"),
         }
-        if self.masks:
-            meaning = "number of the link, from 1 on, that the center of each pixel shows; 0 elsewhere"
-            fields["masks"] = Field((self.size, self.size), "1", meaning, "uint8")
-        return fields
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
         """Make one trial, its frames and fields."""
@@ -158,7 +143,7 @@ class SwingRecipe(FilmedRecipe):
         q, v = self._motion(links, random)
         looks = self._looks(lengths, half_width, times, random)
         moments = times[:, None] + random.uniform(*self.exposure) / self.fps * MOMENTS
-        renderer = SwingRenderer(looks, self.size, self.size, link_points(self._between(q, v, moments), lengths))
+        renderer = SwingRenderer(looks, self.size, self.size, link_points(self._interpolate(q, v, moments), lengths))
         exact = slice(self.substeps // 2, None, self.substeps)
         return {
             "frames": renderer.frames(times, random),
@@ -187,7 +172,7 @@ class SwingRecipe(FilmedRecipe):
         # The last substep is after the last exposure; states of frames are at every `substeps` from the middle on.
         return q[:-1], v[:-1]
 
-    def _between(self, q: np.ndarray, v: np.ndarray, times: np.ndarray) -> np.ndarray:
+    def _interpolate(self, q: np.ndarray, v: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Angles at times between substeps, by cubic Hermite interpolation; time 0 is that of the first frame."""
         step = 1.0 / (self.fps * self.substeps)
         position = times / step + self.substeps // 2
@@ -219,7 +204,7 @@ class SwingRecipe(FilmedRecipe):
             surface_depth=_WALL * self.reach,
             lighting=self.random_lighting(random),
             sensor=self.random_sensor(random),
-            camera=self.random_camera(self.focal, np.zeros(3), distance, times, random),
+            camera=self.random_camera(np.zeros(3), distance, times, random),
             textures=[_link_texture(link, length / half_width, palette, random) for link, length in enumerate(lengths)],
             hinges=np.stack([hsv_color(*random.uniform((0, 0, 0.3), (1, 0.6, 1))) for _ in lengths]),
             half_width=half_width,

@@ -77,8 +77,8 @@ class SwingRenderer(Renderer):
             for link in range(len(chain) - 1):
                 ends = chain[None, link : link + 2]
                 box = self._box(frame, ends, 1)
-                place = self.on_plane(frame, 0.0, self.directions(frame, columns, rows, box))
-                along, across, length = _in_link(place, ends)
+                plane_points = self.on_plane(frame, 0.0, self.directions(frame, columns, rows, box))
+                along, across, length = _in_link(plane_points, ends)
                 hit = _distance(along, across, length) < self.looks.half_width
                 hit |= np.hypot(along, across) < _HINGE * self.looks.half_width
                 masks[frame][box][hit[0]] = link + 1
@@ -92,8 +92,8 @@ class SwingRenderer(Renderer):
         for link in links:
             ends = self.points[frame, :, link : link + 2]
             box = self._box(frame, ends, RAYS)
-            place = self.on_plane(frame, 0.0, self.directions(frame, self.columns, self.rows, box))
-            self._add_link(link, place, ends, canvas[:, box[0], box[1]])
+            points = self.on_plane(frame, 0.0, self.directions(frame, self.columns, self.rows, box))
+            self._add_link(link, points, ends, canvas[:, box[0], box[1]])
 
     def _box(self, frame: int, ends: np.ndarray, rays: int, depth: float = 0.0, reach: float = _HINGE) -> Box:
         """Rows and columns of the rays that come within `reach` half widths of a link at any moment."""
@@ -103,10 +103,10 @@ class SwingRenderer(Renderer):
         margin = reach * self.looks.half_width * self.camera.intrinsics[0, 0] / pixels[:, 2].min() + 0.5
         return self.box(pixels[:, :2], margin, rays)
 
-    def _add_link(self, link: int, place: np.ndarray, ends: np.ndarray, patch: np.ndarray) -> None:
-        """Draw a link, round like a rod, and the hinge that it hangs by, flat like a coin."""
+    def _add_link(self, link: int, points: np.ndarray, ends: np.ndarray, patch: np.ndarray) -> None:
+        """Draw a link, shaded as a round rod, and its hinge, shaded as a flat disc."""
         looks, lighting = self.looks, self.looks.lighting
-        along, across, length = _in_link(place, ends)
+        along, across, length = _in_link(points, ends)
         slope = np.clip(across / looks.half_width, -1.0, 1.0)
         texture = looks.textures[link]
         row = ((0.5 + 0.499 * slope) * len(texture)).astype(int)
@@ -121,27 +121,27 @@ class SwingRenderer(Renderer):
         np.copyto(patch, rod, where=(_distance(along, across, length) < looks.half_width)[..., None])
         radius = np.hypot(along, across) / looks.half_width
         shade = lighting.ambient - (1.0 - lighting.ambient) * lighting.direction[2]
-        coin = looks.hinges[link] * shade * np.where(radius < _PIN, 0.3, 1.0)[..., None].astype(np.float32)
-        np.copyto(patch, coin, where=(radius < _HINGE)[..., None])
+        hinge = looks.hinges[link] * shade * np.where(radius < _PIN, 0.3, 1.0)[..., None].astype(np.float32)
+        np.copyto(patch, hinge, where=(radius < _HINGE)[..., None])
 
     def _add_shadow(self, frame: int, ends: np.ndarray, canvas: np.ndarray) -> None:
         """Darken the wall where the lamp's light meets a link."""
         lighting, depth = self.looks.lighting, self.looks.surface_depth
         # Shadows are soft: one moment and one grid of rays stand for all.
-        cast = ends.mean(0, keepdims=True) + depth * lighting.direction[:2] / lighting.direction[2]
-        box = self._box(frame, cast, RAYS, depth, 2.5)
+        shadow_ends = ends.mean(0, keepdims=True) + depth * lighting.direction[:2] / lighting.direction[2]
+        box = self._box(frame, shadow_ends, RAYS, depth, 2.5)
         directions = self.directions(frame, self.columns.mean(0)[None], self.rows.mean(0)[None], box)
-        distance = _distance(*_in_link(self.on_plane(frame, depth, directions), cast)) / self.looks.half_width
-        dark = 0.8 * lighting.shadow * np.exp(-((distance / 1.5) ** 2))
-        canvas[:, box[0], box[1]] *= (1.0 - dark[0])[..., None]
+        distance = _distance(*_in_link(self.on_plane(frame, depth, directions), shadow_ends)) / self.looks.half_width
+        darkness = 0.8 * lighting.shadow * np.exp(-((distance / 1.5) ** 2))
+        canvas[:, box[0], box[1]] *= (1.0 - darkness[0])[..., None]
 
 
-def _in_link(place: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places along and across a link, from its hinge, and its length, for each moment."""
+def _in_link(points: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coordinates along and across a link, from its hinge, and its length, for each moment."""
     vector = (ends[:, 1] - ends[:, 0]).astype(np.float32)[:, None, None]
     length = np.linalg.norm(vector, axis=-1)
     direction = vector / length[..., None]
-    offset = place - ends[:, None, None, 0].astype(np.float32)
+    offset = points - ends[:, None, None, 0].astype(np.float32)
     return dot(offset, direction), offset[..., 1] * direction[..., 0] - offset[..., 0] * direction[..., 1], length
 
 

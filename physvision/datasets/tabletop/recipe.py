@@ -13,7 +13,7 @@ from physvision.core import InputError
 from physvision.datasets.billiards.rolling import random_orientations
 from physvision.datasets.billiards.simulation import Motion, Table, simulate
 from physvision.datasets.filmed_recipe import FilmedRecipe
-from physvision.datasets.recipe import Field, FrameFormat, Number
+from physvision.datasets.recipe import Field, Number
 from physvision.datasets.rendering import MOMENTS, random_palette, random_sphere_texture
 from physvision.datasets.rendering.cameras import project
 from physvision.datasets.tabletop.rendering import TabletopLooks, TabletopRenderer
@@ -83,7 +83,7 @@ class TabletopRecipe(FilmedRecipe):
         super().check()
         self.require_whole_range("balls", 1)
         for name in ("radius", "masses"):
-            self.require_range(name, 0, above=True)
+            self.require_range(name, 0, exclusive=True)
         for name in ("speed", "sliding_deceleration", "wall_margin"):
             self.require_range(name, 0)
         for name in ("restitution", "wall_restitution"):
@@ -101,26 +101,15 @@ class TabletopRecipe(FilmedRecipe):
         return _DISTANCE * self.size
 
     @property
-    def intrinsics(self) -> np.ndarray:
-        """Camera matrix of all frames."""
-        return self.camera_matrix(self.focal)
-
-    @property
-    def frame_format(self) -> FrameFormat:
-        """Size and rate of the frames."""
-        geometry = (
-            "x right, y down, z into the table, px; balls rest on the plane z = 0 with their centers at z = -radius. "
-            "A point of the world is seen at K (X/Z, Y/Z, 1) with (X, Y, Z, 1) = extrinsics (x, y, z, 1) and the "
-            "camera matrix K = intrinsics; the center of the pixel of row i and column j has the coordinates (j, i)"
-        )
-        matrix = tuple(map(tuple, self.intrinsics.tolist()))
-        return FrameFormat(self.size, self.size, 3, float(self.fps), geometry, matrix)
+    def geometry(self) -> str:
+        """Axes and unit of the world, in words."""
+        return "x right, y down, z into the table, px; balls rest on the plane z = 0 with their centers at z = -radius"
 
     @property
     def fields(self) -> dict[str, Field]:
         """State, camera and properties of every frame."""
         balls = self.balls[1]
-        fields = {
+        return {
             "q": Field((balls, 3), "px, px, rad", "x, y of the center and 0 for every slot; 0 where there is no ball"),
             "v": Field((balls, 3), "px/s, px/s, rad/s", "rate of q; after an impact at this very moment"),
             "orientation": Field((balls, 4), "1", "quaternion (w, x, y, z) from the ball's frame to the world's"),
@@ -135,11 +124,8 @@ class TabletopRecipe(FilmedRecipe):
             "walls": Field(
                 (4,), "px", "x of the left, y of the top, x of the right and y of the bottom wall", per_trial=True
             ),
+            **self.mask_fields("ball"),
         }
-        if self.masks:
-            meaning = "number of the ball, from 1 on, that the center of each pixel shows; 0 elsewhere"
-            fields["masks"] = Field((self.size, self.size), "1", meaning, "uint8")
-        return fields
 
     def trial(self, random: np.random.Generator) -> dict[str, np.ndarray]:
         """Make one trial, its frames and fields."""
@@ -194,10 +180,10 @@ class TabletopRecipe(FilmedRecipe):
         order = np.argsort(moments, kind="stable")
         requested = (times[:, None] + moments[order] + 0.5 * exposure).ravel()
         motion = simulate(table, start, velocities, requested, random_orientations(count, random))
-        back = np.argsort(order)
+        inverse_order = np.argsort(order)
 
         def by_frame(values: np.ndarray) -> np.ndarray:
-            return values.reshape(len(times), len(moments), *values.shape[1:])[:, back]
+            return values.reshape(len(times), len(moments), *values.shape[1:])[:, inverse_order]
 
         assert motion.orientations is not None
         return Motion(
@@ -213,7 +199,7 @@ class TabletopRecipe(FilmedRecipe):
     ) -> TabletopLooks:
         palette = random_palette(count, random)
         target = np.array([0.5 * self.size, 0.5 * self.size, 0.0])
-        camera = self.random_camera(self.focal, target, self.focal, times, random)
+        camera = self.random_camera(target, self.focal, times, random)
         contrast, clutter = random.uniform(*self.contrast), int(random.integers(self.clutter + 1))
         textures = zip(palette.objects, palette.accents, strict=True)
         return TabletopLooks(
@@ -231,12 +217,12 @@ class TabletopRecipe(FilmedRecipe):
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
         """Circle around every ball, and an arrow to its place in a fifth of a second without impacts."""
         marks: list[OverlayShape] = []
-        for place, rate, radius, present in zip(
+        for position, velocity, radius, present in zip(
             values["q"], values["v"], values["radius"], values["present"], strict=True
         ):
             if present:
-                center = np.array([*place[:2], -radius])
-                points = np.stack([center, center + 0.2 * np.array([*rate[:2], 0.0])])
+                center = np.array([*position[:2], -radius])
+                points = np.stack([center, center + 0.2 * np.array([*velocity[:2], 0.0])])
                 pixels = project(self.intrinsics, values["extrinsics"], points)
                 start, end = (tuple(pixel + 0.5) for pixel in pixels[:, :2])
                 marks += [CircleOutline(start, float(radius * self.intrinsics[0, 0] / pixels[0, 2])), Arrow(start, end)]

@@ -82,8 +82,8 @@ class TabletopRenderer(Renderer):
             box = self._box(frame, centers[:, ball], RAYS, 1.15)
             directions = self.directions(frame, self.columns, self.rows, box)
             hit, normals = self._intersect(frame, centers[:, ball], directions)
-            own = normals.reshape(len(centers), -1, 3) @ self.rotations[frame, :, ball]
-            albedo = self.looks.textures[ball].evaluate(own).reshape(normals.shape)
+            local_normals = normals.reshape(len(centers), -1, 3) @ self.rotations[frame, :, ball]
+            albedo = self.looks.textures[ball].evaluate(local_normals).reshape(normals.shape)
             patch = canvas[:, box[0], box[1]]
             np.copyto(patch, self._shade(albedo, normals, directions), where=hit[..., None])
 
@@ -108,18 +108,20 @@ class TabletopRenderer(Renderer):
         radius = np.float32(self.looks.radius)
         offset = (self.positions[frame] - centers).astype(np.float32)[:, None, None]
         squared = dot(directions, directions)
-        nearest = offset - (dot(directions, offset) / squared)[..., None] * directions
-        discriminant = radius**2 - dot(nearest, nearest)
-        back = np.sqrt(np.maximum(discriminant, 0.0) / squared)
-        return discriminant > 0, (nearest - back[..., None] * directions) / radius
+        nearest_points = offset - (dot(directions, offset) / squared)[..., None] * directions
+        discriminant = radius**2 - dot(nearest_points, nearest_points)
+        half_chord = np.sqrt(np.maximum(discriminant, 0.0) / squared)
+        return discriminant > 0, (nearest_points - half_chord[..., None] * directions) / radius
 
     def _shade(self, albedo: np.ndarray, normals: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Ambient and diffuse reflection, and a highlight by Blinn's half vector."""
         lighting = self.looks.lighting
         diffuse = np.maximum(normals @ lighting.direction, 0.0)
         # All rays of a ball are nearly parallel.
-        middle = directions[0, directions.shape[1] // 2, directions.shape[2] // 2] if directions.size else np.ones(3)
-        half = lighting.direction - middle / np.linalg.norm(middle)
+        center_direction = (
+            directions[0, directions.shape[1] // 2, directions.shape[2] // 2] if directions.size else np.ones(3)
+        )
+        half = lighting.direction - center_direction / np.linalg.norm(center_direction)
         highlight = np.maximum(normals @ (half / np.linalg.norm(half)).astype(np.float32), 0.0) ** _SHININESS
         level = lighting.ambient + (1.0 - lighting.ambient) * diffuse
         return albedo * level[..., None] + np.float32(lighting.gloss) * highlight[..., None]
@@ -133,7 +135,8 @@ class TabletopRenderer(Renderer):
         directions = self.directions(frame, self.columns.mean(0)[None], self.rows.mean(0)[None], box)[0]
         cloth = self.on_plane(frame, 0.0, directions)
         # The shadow of the center lies where the lamp's ray through it meets the cloth.
-        cast = center[:2] - center[2] * lighting.direction[:2] / lighting.direction[2]
-        away, beneath = ((cloth - place.astype(np.float32)) / radius for place in (cast, center[:2]))
-        dark = (1.0 - lighting.ambient) * np.exp(-(dot(away, away) ** 2)) + np.exp(-2.0 * dot(beneath, beneath) ** 2)
-        canvas[:, box[0], box[1]] *= (1.0 - lighting.shadow * np.minimum(dark, 1.0))[..., None]
+        shadow_center = center[:2] - center[2] * lighting.direction[:2] / lighting.direction[2]
+        offsets = ((cloth - point.astype(np.float32)) / radius for point in (shadow_center, center[:2]))
+        cast, contact = (dot(offset, offset) for offset in offsets)
+        darkness = (1.0 - lighting.ambient) * np.exp(-(cast**2)) + np.exp(-2.0 * contact**2)
+        canvas[:, box[0], box[1]] *= (1.0 - lighting.shadow * np.minimum(darkness, 1.0))[..., None]
