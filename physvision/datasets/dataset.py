@@ -78,7 +78,7 @@ class Dataset:
         )
 
     def _empty_cache(self) -> RecentGroups:
-        return RecentGroups(None if self._memory else CACHED_GROUPS)
+        return RecentGroups(capacity=None if self._memory else CACHED_GROUPS)
 
     def __len__(self) -> int:
         """Number of trials of the split."""

@@ -71,7 +71,7 @@ def _lists(kind: pa.FixedSizeListType, values: np.ndarray) -> pa.Array:
 class RecentGroups(OrderedDict[tuple[str, str, int], dict[str, np.ndarray]]):
     """Cache of the groups read last, of all shards: frames and states of one window lie in the same ones."""
 
-    def __init__(self, capacity: int | None) -> None:
+    def __init__(self, capacity: int | None = None) -> None:
         """Cache `capacity` groups; None for all that are ever read."""
         super().__init__()
         self.capacity = capacity

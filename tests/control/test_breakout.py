@@ -12,7 +12,7 @@ from physvision.control.breakout import (
     play_game,
     predict_path,
 )
-from physvision.envs.atari import AtariFrame
+from physvision.envs.atari import AtariEnv, AtariFrame
 from physvision.envs.breakout_screen import BALL_HEIGHT, BRICK_HEIGHT, BRICK_TOP, FIELD_BOTTOM, FIELD_TOP, LEFT, RIGHT
 
 
@@ -90,10 +90,13 @@ def test_a_ball_keeps_its_mirrored_velocity_until_two_positions_give_a_new_one()
     assert ball.velocity == (2.0, 3.5)
 
 
-class _Screens:
-    """A game of black screens that ends after five frames and gives a point for each."""
+class Screens(AtariEnv):
+    """A game of even screens that ends after five frames and gives a point for each."""
 
-    def reset(self, seed, noop_frames):
+    def __init__(self):
+        self.frames = 0
+
+    def reset(self, seed, noop_frames=0):
         self.frames = 0
         return AtariFrame(np.zeros((210, 160, 3), np.uint8), 0.0, 5, False)
 
@@ -105,6 +108,6 @@ class _Screens:
 def test_each_frame_of_a_game_is_reported_before_the_key_is_pressed():
     levels = []
     agent = BreakoutAgent(PaddleModel(np.zeros(8)), 0)
-    result = play_game(_Screens(), agent, 0, 100, on_frame=lambda image, agent: levels.append(int(image[0, 0, 0])))
+    result = play_game(Screens(), agent, 0, 100, on_frame=lambda image, agent: levels.append(int(image[0, 0, 0])))
     assert levels == [0, 1, 2, 3, 4]
     assert (result.score, result.frames, result.lives) == (5.0, 5, 5)

@@ -28,6 +28,7 @@ from physvision.datasets import (
     WindowShape,
     generate,
 )
+from physvision.datasets.shards import RecentGroups
 from physvision.datasets.windows import random_stream
 
 RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
@@ -211,6 +212,14 @@ def test_loader_workers_read_the_same(folder):
     for here, there in zip(*loaders, strict=True):
         assert same(here, there)
     assert same(pickle.loads(pickle.dumps(windows))[3], windows[3])
+
+
+def test_a_cache_drops_the_oldest_group_beyond_its_capacity():
+    cache = RecentGroups(capacity=2)
+    for index in range(3):
+        cache.store(("a", "training", index), {"q": np.array([index])})
+    assert [index for _, _, index in cache] == [1, 2]
+    assert pickle.loads(pickle.dumps(cache)).capacity == 2
 
 
 def test_samples_are_batches_however_they_are_loaded(folder):

@@ -212,9 +212,9 @@ class Flow(MechanicalEngine):
             *fields, operation.accelerations(control.double()), operation.prepare(tuple(leaves.values()))
         )
         pairs = [zip(before, after, strict=True) for before, after in rounds]
-        lost = sum(torch.stack([(a - b).sum((1, 2)) for a, b in pair], 1) for pair in pairs)
+        momentum_loss = sum(torch.stack([(a - b).sum((1, 2)) for a, b in pair], 1) for pair in pairs)
         cell = self.spacing[0] * self.spacing[1]
-        return (lost * (leaves["density"] * cell / self.dt)[:, None]).to(state.q)
+        return (momentum_loss * (leaves["density"] * cell / self.dt)[:, None]).to(state.q)
 
     def _leaves(self, properties: Overrides, state: State) -> dict[str, Tensor]:
         """Values of all leaves for each world."""

@@ -58,11 +58,11 @@ def _second_difference(count: int) -> np.ndarray:
 
 
 class Separable:
-    """Functions of an operator A ⊗ 1 + 1 ⊗ B, which are circulant if `waves`."""
+    """Functions of an operator A ⊗ 1 + 1 ⊗ B, which are circulant if `periodic`."""
 
-    def __init__(self, along_x: np.ndarray, along_y: np.ndarray, waves: bool, device: torch.device) -> None:
-        self.waves, self.shape = waves, (len(along_x), len(along_y))
-        if waves:
+    def __init__(self, along_x: np.ndarray, along_y: np.ndarray, periodic: bool, device: torch.device) -> None:
+        self.periodic, self.shape = periodic, (len(along_x), len(along_y))
+        if periodic:
             # Transform of a circulant matrix's first column; real fields need half of the waves.
             a, b = np.fft.fft(along_x[0]).real, np.fft.rfft(along_y[0]).real
         else:
@@ -76,9 +76,9 @@ class Separable:
 
     def apply(self, factors: Tensor, field: Tensor) -> Tensor:
         """Apply the operator with these eigenvalues to a field."""
-        if self.waves and not field.numel():
+        if self.periodic and not field.numel():
             return field  # transforms of empty fields raise
-        if self.waves:
+        if self.periodic:
             return torch.fft.irfft2(factors * torch.fft.rfft2(field), self.shape)
         return self.q @ (factors * (self.q_inverse @ field @ self.r)) @ self.r_inverse
 
@@ -92,13 +92,13 @@ class Bases(NamedTuple):
     dye: Separable
 
 
-def grid_bases(x: Axis, y: Axis, waves: bool, device: torch.device) -> Bases:
-    """Separable operators of all fields, with waves if both axes are periodic."""
+def grid_bases(x: Axis, y: Axis, periodic: bool, device: torch.device) -> Bases:
+    """Separable operators of all fields, by Fourier transforms if both axes are periodic."""
     pairs = ((x.faces, y.across), (x.across, y.faces), (x.pressure, y.pressure), (x.dye, y.dye))
-    return Bases(*(Separable(along_x, along_y, waves, device) for along_x, along_y in pairs))
+    return Bases(*(Separable(along_x, along_y, periodic, device) for along_x, along_y in pairs))
 
 
-def along(unknown: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
+def pad_along(unknown: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
     """Velocities along the first axis at faces −1 to n + 1, from the unknown ones."""
     if ends == "periodic":
         return torch.cat([unknown[:, -1:], unknown, unknown[:, :2]], 1)
@@ -110,7 +110,7 @@ def along(unknown: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
     return torch.cat([first, first, unknown, unknown[:, -1:]], 1)
 
 
-def across(field: Tensor, ends: Ends, low: Tensor | float, high: Tensor | float) -> Tensor:
+def pad_across(field: Tensor, ends: Ends, low: Tensor | float, high: Tensor | float) -> Tensor:
     """Velocities across the first axis at cells −1 to n, whose values at the walls are `low` and `high`."""
     if ends == "periodic":
         return torch.cat([field[:, -1:], field, field[:, :1]], 1)
@@ -127,7 +127,7 @@ def with_ghosts(cells: Tensor, ends: Ends, inflow: Tensor | float) -> Tensor:
 
 
 def unknown_faces(faces: Tensor, ends: Ends) -> Tensor:
-    """Unknown ones of the faces 0 to n along the first axis."""
+    """Select the unknown faces among the faces 0 to n along the first axis."""
     return faces[:, :-1] if ends == "periodic" else faces[:, 1:-1] if ends == "walls" else faces[:, 1:]
 
 

@@ -37,32 +37,33 @@ class Links(NamedTuple):
     Attributes:
         pairs: Nodes at both ends of each link, (links, 2).
         opposites: Node beyond each side of each triangle, −1 for none, (elements, 3).
-        of_element: Links between the six nodes of each triangle, (elements, 15); the number of links for none.
+        element_links: Index of the link between each pair of the six nodes around a triangle, (elements, 15); the
+            number of links where there is none.
     """
 
     pairs: np.ndarray
     opposites: np.ndarray
-    of_element: np.ndarray
+    element_links: np.ndarray
 
     @classmethod
-    def none(cls) -> Links:
+    def empty(cls) -> Links:
         """Empty links of a body that is not cloth."""
         return cls(*(np.zeros((0, 2), dtype=np.int64) for _ in range(3)))
 
 
 def mesh_links(mesh: Mesh) -> Links:
-    """Links of a mesh of cloth."""
-    six = np.concatenate([mesh.elements, mesh.opposites], 1)
-    ends = np.sort(np.stack([six[:, pair] for pair in PAIRS], 1), -1).reshape(-1, 2)
+    """Find the links of a mesh of cloth: pairs among the nodes of each triangle and those beyond its sides."""
+    stencil = np.concatenate([mesh.elements, mesh.opposites], 1)
+    ends = np.sort(np.stack([stencil[:, pair] for pair in PAIRS], 1), -1).reshape(-1, 2)
     valid = (ends[:, 0] >= 0) & (ends[:, 0] < ends[:, 1])
     pairs, inverse = np.unique(ends[valid], axis=0, return_inverse=True)
-    of_element = np.full(len(ends), len(pairs))
-    of_element[valid] = inverse.ravel()
-    return Links(pairs, mesh.opposites, of_element.reshape(len(six), -1))
+    element_links = np.full(len(ends), len(pairs))
+    element_links[valid] = inverse.ravel()
+    return Links(pairs, mesh.opposites, element_links.reshape(len(stencil), -1))
 
 
 def flatten_edges(edges: Float[Tensor, "*batch elements 3 two"]) -> Float[Tensor, "*batch elements two two"]:
-    """Edges of triangles in space along two axes in their planes, the first of which is that of the first edge."""
+    """Components of the edges of triangles in space along two axes in their planes, the first along the first edge."""
     first, second = edges.unbind(-1)
     length = first.norm(dim=-1)
     across = torch.linalg.cross(first, second).norm(dim=-1) / length
@@ -76,7 +77,7 @@ def link_stiffness(
     opposites: Tensor,
     links: tuple[int, Tensor],
     shear: Float[Tensor, "*batch elements"],
-    first: Float[Tensor, "*batch elements"],
+    lame_first: Float[Tensor, "*batch elements"],
 ) -> Float[Tensor, "*batch links"]:
     """Stiffness of each link, N/m.
 
@@ -86,7 +87,7 @@ def link_stiffness(
         opposites: Node beyond each side of each triangle, −1 for none.
         links: Number of links, and the links between the six nodes of each triangle.
         shear: Shear modulus μ times the volume and t²/12.
-        first: Lamé's first parameter λ times the volume and t²/12.
+        lame_first: Lamé's first parameter λ times the volume and t²/12.
     """
     corners, beyond = rest[..., elements, :], rest[..., torch.where(opposites < 0, elements, opposites), :]
     flat = flatten_edges((corners[..., 1:, :] - corners[..., :1, :]).mT)
@@ -94,26 +95,26 @@ def link_stiffness(
     unfolded, columns = [], []
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
-        side, to = corners[..., j, :] - corners[..., i, :], beyond[..., k, :] - corners[..., i, :]
+        side, offset = corners[..., j, :] - corners[..., i, :], beyond[..., k, :] - corners[..., i, :]
         length = side.norm(dim=-1, keepdim=True)
         x, y = ((position[..., j, :] - position[..., i, :]) / length).unbind(-1)
         outward = torch.stack([y, -x], -1)
-        along = (side * to).sum(-1, keepdim=True) / length
-        away = torch.linalg.cross(side, to).norm(dim=-1, keepdim=True) / length
-        unfolded.append(position[..., i, :] + along * torch.stack([x, y], -1) + away * outward)
-        columns.append(length / away * torch.stack([y**2, x**2, -(2**0.5) * x * y], -1))
+        along = (side * offset).sum(-1, keepdim=True) / length
+        distance = torch.linalg.cross(side, offset).norm(dim=-1, keepdim=True) / length
+        unfolded.append(position[..., i, :] + along * torch.stack([x, y], -1) + distance * outward)
+        columns.append(length / distance * torch.stack([y**2, x**2, -(2**0.5) * x * y], -1))
     barycentric = torch.linalg.solve(flat, torch.stack(unfolded, -1)).mT
     barycentric = torch.cat([1 - barycentric.sum(-1, keepdim=True), barycentric], -1)
     exists = (opposites >= 0).to(rest).unsqueeze(-1)
     curvature = torch.stack(columns, -1) / torch.linalg.det(flat)[..., None, None]
-    unit = torch.eye(3).to(rest)
-    weights = curvature @ torch.cat([-exists * barycentric, exists * unit], -1)
+    identity = torch.eye(3).to(rest)
+    weights = curvature @ torch.cat([-exists * barycentric, exists * identity], -1)
     trace = weights[..., 0, :] + weights[..., 1, :]
-    form = 2 * shear[..., None, None] * (weights.mT @ weights)
-    form = form + first[..., None, None] * trace.unsqueeze(-1) * trace.unsqueeze(-2)
-    pairs = -torch.stack([form[..., i, j] for i, j in PAIRS], -1)
-    count, of_element = links
+    quadratic_form = 2 * shear[..., None, None] * (weights.mT @ weights)
+    quadratic_form = quadratic_form + lame_first[..., None, None] * trace.unsqueeze(-1) * trace.unsqueeze(-2)
+    pairs = -torch.stack([quadratic_form[..., i, j] for i, j in PAIRS], -1)
+    count, element_links = links
     flat_pairs = pairs.flatten(-2)
-    return flat_pairs.new_zeros(*flat_pairs.shape[:-1], count + 1).index_add(-1, of_element.flatten(), flat_pairs)[
+    return flat_pairs.new_zeros(*flat_pairs.shape[:-1], count + 1).index_add(-1, element_links.flatten(), flat_pairs)[
         ..., :-1
     ]

@@ -91,8 +91,8 @@ class SoftBody(MechanicalEngine):
         self.rows["colliders"] = tuple(f"collider {k}" for k in range(colliders))
         self.body_names = tuple(f"node {k}" for k in range(count)) + self.rows["colliders"]
         self.joint_names = ()
-        dot = Circle(0.5 * mesh.size) if self.axes == 2 else Sphere(0.5 * mesh.size)
-        shapes = [dot] * count + [collider.shape(self.axes) for collider in self.colliders]
+        node_shape = Circle(0.5 * mesh.size) if self.axes == 2 else Sphere(0.5 * mesh.size)
+        shapes = [node_shape] * count + [collider.shape(self.axes) for collider in self.colliders]
         names = enumerate(zip(shapes, self.body_names, strict=True))
         self.geometry = tuple(Placed(shape, k, name=name) for k, (shape, name) in names)
         self.set_properties(properties)
@@ -156,11 +156,11 @@ class SoftBody(MechanicalEngine):
     def _launcher(self, device: torch.device) -> BodyLauncher:
         if device not in self._cached:
             linear = self.law == 0 and not self.muscles and not self.grounds and not self.colliders
-            numbers = {"law": self.law, "implicit": int(self.implicit), "constant": int(linear), "h": self.dt}
-            numbers |= {"size": self.mesh.size, "slip": self.slip_speed, "muscles": len(self.muscles)}
+            scalars = {"law": self.law, "implicit": int(self.implicit), "constant": int(linear), "h": self.dt}
+            scalars |= {"size": self.mesh.size, "slip": self.slip_speed, "muscles": len(self.muscles)}
             options = ("cloth",) if self.mesh.cloth else ("solid",) if self.axes == 3 else ()
             with outside_transforms():
-                self._cached[device] = BodyLauncher(options, numbers, self._compiled, device)
+                self._cached[device] = BodyLauncher(options, scalars, self._compiled, device)
         return self._cached[device]
 
     @override

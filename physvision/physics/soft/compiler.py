@@ -75,10 +75,10 @@ class CompiledBody:
         volume = torch.linalg.det(edges) / factorial(edges.shape[-1])
         if mesh.cloth:
             volume = volume * p.thickness
-        shear, first = (modulus[..., material] * volume for modulus in lame_parameters(p, self.plane_stress))
+        shear, lame_first = (modulus[..., material] * volume for modulus in lame_parameters(p, self.plane_stress))
         tension = torch.nn.functional.pad(p.tension, (0, 1))  # the last is that of elements without a muscle
         muscle_tension = tension[..., self.indices("muscle", device)] * volume
-        weights = [shear, first, p.viscous_time[..., material], muscle_tension]
+        weights = [shear, lame_first, p.viscous_time[..., material], muscle_tension]
         node_mass = (p.density[..., material] * volume / corners.shape[1]).unsqueeze(-1)
         node_mass = node_mass.expand(*node_mass.shape[:-1], corners.shape[1]).flatten(-2)
         zeros = node_mass.new_zeros(*node_mass.shape[:-1], len(mesh.nodes))
@@ -94,7 +94,7 @@ class CompiledBody:
             links = self.links, self.indices("links", device)
             factor = p.thickness**2 / 12 * p.bending
             opposites = self.indices("opposites", device)
-            bending = link_stiffness(p.rest, corners, opposites, links, factor * shear, factor * first)
+            bending = link_stiffness(p.rest, corners, opposites, links, factor * shear, factor * lame_first)
         padding = mesh.axes - edges.shape[-1]
         values = (
             (torch.stack(torch.broadcast_tensors(*weights), -1), 2),
@@ -110,8 +110,8 @@ class CompiledBody:
 def lame_parameters(p: SoftProperties, plane_stress: bool) -> tuple[Tensor, Tensor]:
     """Lamé parameters μ and λ, Pa; in plane stress λ is that of a sheet that may become thinner."""
     shear = p.youngs_modulus / (2 * (1 + p.poissons_ratio))
-    first = 2 * shear * p.poissons_ratio / (1 - (1 if plane_stress else 2) * p.poissons_ratio)
-    return shear, first
+    lame_first = 2 * shear * p.poissons_ratio / (1 - (1 if plane_stress else 2) * p.poissons_ratio)
+    return shear, lame_first
 
 
 def compile_body(
@@ -140,28 +140,28 @@ def compile_body(
     normals = [check_direction(f"grounds[{k}].normal", ground.normal, axes) for k, ground in grounds]
     points = [check_vector(f"grounds[{k}].point", ground.point, axes) for k, ground in grounds]
     centers = [check_vector(f"colliders[{k}].center", collider.center, axes) for k, collider in colliders]
-    halves = [check_vector("half_size", collider.half_size or [0.0] * axes, axes) for _, collider in colliders]
-    if any((half < 0).any() for half in halves):
-        raise InputError(f"half_size: expected numbers of at least zero, got {[half.tolist() for half in halves]}")
-    free = np.ones(nodes + len(halves), dtype=bool)
+    half_sizes = [check_vector("half_size", collider.half_size or [0.0] * axes, axes) for _, collider in colliders]
+    if any((half < 0).any() for half in half_sizes):
+        raise InputError(f"half_size: expected numbers of at least zero, got {[half.tolist() for half in half_sizes]}")
+    free = np.ones(nodes + len(half_sizes), dtype=bool)
     free[list(kinematic)] = False
-    planes, collider_numbers = len(normals), np.arange(len(halves))
-    area = np.append(mesh.node_areas * bool(planes + len(halves)), 0.0 * collider_numbers)
-    links = mesh_links(mesh) if mesh.cloth else Links.none()
+    num_planes, collider_indices = len(normals), np.arange(len(half_sizes))
+    area = np.append(mesh.node_areas * bool(num_planes + len(half_sizes)), 0.0 * collider_indices)
+    links = mesh_links(mesh) if mesh.cloth else Links.empty()
     # Nodes at the surface may touch every collider.
-    collider, node = (grid.ravel() for grid in np.meshgrid(collider_numbers, np.flatnonzero(area), indexing="ij"))
+    collider, node = (grid.ravel() for grid in np.meshgrid(collider_indices, np.flatnonzero(area), indexing="ij"))
     pairs = np.concatenate([links.pairs, np.stack([node, nodes + collider], 1)])
     pattern = vars(factor_pattern(mesh.nodes, mesh.elements, pairs, free))
-    contact_blocks = np.full((planes + len(halves), nodes), -1)
-    contact_blocks[planes + collider, node] = pattern["pairs"][len(links.pairs) :]
+    contact_blocks = np.full((num_planes + len(half_sizes), nodes), -1)
+    contact_blocks[num_planes + collider, node] = pattern["pairs"][len(links.pairs) :]
     integers = {
         **pattern,
         "link": links.pairs,
         "link_block": pattern["pairs"][: len(links.pairs)],
-        "links": links.of_element,
+        "links": links.element_links,
         "opposites": links.opposites,
         "touch_block": contact_blocks,
-        "partner": np.append(np.full(planes, -1), nodes + collider_numbers),
+        "partner": np.append(np.full(num_planes, -1), nodes + collider_indices),
         "corners": mesh.elements,
         "material": materials,
         "muscle": muscle,
@@ -171,12 +171,12 @@ def compile_body(
     reals = {
         "fiber": fibers,
         "area": area,
-        "normal": np.array([*normals, *np.zeros((len(halves), axes))]).reshape(-1, axes),
+        "normal": np.array([*normals, *np.zeros((len(half_sizes), axes))]).reshape(-1, axes),
         "point": np.array(points).reshape(-1, axes),
-        "half": np.array([*np.zeros((planes, axes)), *halves]).reshape(-1, axes),
+        "half": np.array([*np.zeros((num_planes, axes)), *half_sizes]).reshape(-1, axes),
     }
     collider_centers = np.array(centers).reshape(-1, axes)
-    return CompiledBody(mesh, integers, reals, len(links.pairs), planes, collider_centers, plane_stress)
+    return CompiledBody(mesh, integers, reals, len(links.pairs), num_planes, collider_centers, plane_stress)
 
 
 def _muscle_arrays(mesh: Mesh, muscles: Sequence[Muscle]) -> tuple[np.ndarray, np.ndarray]:

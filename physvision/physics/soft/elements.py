@@ -29,7 +29,7 @@ def strain_energy(
     deformation: Float[Tensor, "*batch axes edges"],
     law: int,
     shear: Float[Tensor, "*batch"],
-    first: Float[Tensor, "*batch"],
+    lame_first: Float[Tensor, "*batch"],
 ) -> Float[Tensor, "*batch"]:
     """Strain energy of each element, J.
 
@@ -37,13 +37,16 @@ def strain_energy(
         deformation: Deformation gradient F = ∂x/∂X, with two columns for cloth.
         law: Index of the stress law in `description.LAWS`.
         shear: Volume times the shear modulus μ.
-        first: Volume times Lamé's first parameter λ.
+        lame_first: Volume times Lamé's first parameter λ.
     """
     if law == 2:
         log = torch.linalg.det(deformation).log()
         squares = deformation.square().sum((-1, -2)) - deformation.shape[-1]
-        return shear * (squares / 2 - log) + first / 2 * log.square()
-    unit = torch.eye(deformation.shape[-1]).to(deformation)
-    strain = (deformation + deformation.mT) / 2 - unit if law == 0 else (deformation.mT @ deformation - unit) / 2
+        return shear * (squares / 2 - log) + lame_first / 2 * log.square()
+    identity = torch.eye(deformation.shape[-1]).to(deformation)
+    if law == 0:
+        strain = (deformation + deformation.mT) / 2 - identity
+    else:
+        strain = (deformation.mT @ deformation - identity) / 2
     trace = strain.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return shear * strain.square().sum((-1, -2)) + first / 2 * trace.square()
+    return shear * strain.square().sum((-1, -2)) + lame_first / 2 * trace.square()

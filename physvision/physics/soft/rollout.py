@@ -22,29 +22,29 @@ class BodyLauncher:
 
     Args:
         options: Options of the kernel module.
-        numbers: Single fields of `BodyStruct`.
+        scalars: Scalar fields of `BodyStruct`.
         compiled: Arrays of the body.
         device: Device of the arrays.
     """
 
     def __init__(
-        self, options: tuple[str, ...], numbers: dict[str, float], compiled: CompiledBody, device: torch.device
+        self, options: tuple[str, ...], scalars: dict[str, float], compiled: CompiledBody, device: torch.device
     ) -> None:
         self.kernels: Any = precision.load(_KERNELS, torch.float64, *options)
         self.device, self.elements = device, len(compiled.mesh.elements)
         self.body = self.kernels.BodyStruct()
         self._references = []  # memory that the struct points to
         integers = compiled.integers
-        for name, number in numbers.items():
-            setattr(self.body, name, number)
+        for name, value in scalars.items():
+            setattr(self.body, name, value)
         for name in integers.keys() & self.kernels.BodyStruct.vars.keys():
-            self._point(name, torch.as_tensor(integers[name].astype("int32"), device=device), None)
+            self._set_array(name, torch.as_tensor(integers[name].astype("int32"), device=device), None)
         for name, values in compiled.reals.items():
             kind = self.kernels.Vec if values.ndim == 2 else None
-            self._point(name, torch.as_tensor(values.astype("float64"), device=device), kind)
+            self._set_array(name, torch.as_tensor(values.astype("float64"), device=device), kind)
         self.columns, self.blocks, self.nodes = len(integers["node"]), len(integers["row"]), len(integers["kinematic"])
 
-    def _point(self, name: str, tensor: Tensor, kind: Any) -> None:
+    def _set_array(self, name: str, tensor: Tensor, kind: Any) -> None:
         self._references.append(tensor)
         setattr(self.body, name, array(tensor, kind))
 
