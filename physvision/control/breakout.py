@@ -1,9 +1,9 @@
 """An agent for Breakout that learns how keys move the paddle and predicts the ball by elastic bounces.
 
 The ball's path to the paddle follows from its velocity since the last bounce: free flight between walls, and the bricks
-that are on the screen. The part of the paddle that meets the ball is drawn anew for each falling ball, which breaks
-loops; an agent that also learns how the ball leaves the paddle (`BounceStatistics`) prefers parts from which it meets a
-brick.
+that are on the screen. The point of the paddle that meets the ball is drawn at random for each falling ball, which
+breaks loops; an agent that also learns how the ball leaves the paddle (`BounceStatistics`) prefers points from which
+the ball hits a brick.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class PaddleModel:
 
     def choose_key(self, distance: float, keys: list[int]) -> int:
         """Return the key after which the paddle comes to rest closest to a distance, given the keys before."""
-        rest = distance - self.pending_displacement(keys)
-        return int(np.sign(rest * self.speed)) if abs(rest) > abs(self.speed) / 2 else 0
+        remaining = distance - self.pending_displacement(keys)
+        return int(np.sign(remaining * self.speed)) if abs(remaining) > abs(self.speed) / 2 else 0
 
 
 def _at_walls(*paddles: tuple[int, int]) -> bool:
@@ -224,7 +224,7 @@ class BreakoutAgent:
         self.paddle, self.bounces, self.random = paddle, bounces, np.random.default_rng(seed)
         self.ball, self.frames_without_ball, self.paddle_width = BallTracker(), 100, 16
         self.contact_fraction = 0.0  # of the reachable half of the paddle
-        self.keys, self.was_falling, self.was_low = [0] * KEY_HISTORY, False, False
+        self.keys, self.was_falling, self.was_below_bricks = [0] * KEY_HISTORY, False, False
         self.prediction: BallPath | None = None
         self._contact: tuple[float, float] | None = None  # offset and falling speed of a ball about to bounce
         self._bricks_left, self._empty_falls = 0, 0  # bricks at the last fall, and falls since without a brick less
@@ -270,12 +270,14 @@ class BreakoutAgent:
         if falling and not self.was_falling:
             limit = 1.0 if self._empty_falls > MAX_EMPTY_FALLS else 0.8
             self.contact_fraction = float(self.random.uniform(-limit, limit))
-        low = falling and position[1] > BRICK_BOTTOM + screen.BRICK_HEIGHT  # where the ball is not taken for a brick
-        if low and not self.was_low:
-            left = int(bricks.sum())
-            self._empty_falls = self._empty_falls + 1 if left == self._bricks_left else 0
-            self._bricks_left = left
-        self.was_falling, self.was_low = falling, low
+        below_bricks = (
+            falling and position[1] > BRICK_BOTTOM + screen.BRICK_HEIGHT
+        )  # where the ball is not taken for a brick
+        if below_bricks and not self.was_below_bricks:
+            bricks_left = int(bricks.sum())
+            self._empty_falls = self._empty_falls + 1 if bricks_left == self._bricks_left else 0
+            self._bricks_left = bricks_left
+        self.was_falling, self.was_below_bricks = falling, below_bricks
 
     @property
     def _reach(self) -> float:
@@ -287,8 +289,8 @@ class BreakoutAgent:
         if self.bounces is None or velocity is None:
             return
         if velocity[1] > 0:
-            near = position[1] > PADDLE_Y - 2 * velocity[1]
-            self._contact = (position[0] + screen.BALL_WIDTH / 2 - middle, velocity[1]) if near else None
+            is_close = position[1] > PADDLE_Y - 2 * velocity[1]
+            self._contact = (position[0] + screen.BALL_WIDTH / 2 - middle, velocity[1]) if is_close else None
         elif self._contact is not None and len(self.ball.positions) > 4:
             self.bounces.add(*self._contact, velocity)
             self._contact = None

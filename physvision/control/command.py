@@ -113,29 +113,29 @@ def _stabilize(task: SwingUpTask, steps: int, learn: bool, seed: int) -> Traject
     """Swing up by model-predictive control and print a line each half second."""
     controller = task.controller(seed)
     adaptive = AdaptiveMpc(controller, task.adaptive_model(INITIAL_GUESS)) if learn else None
-    state, states, planning_s = task.reset(), [task.reset()], 0.0
+    states, planning_s = [task.reset()], 0.0
     print("  time  cosine of the lowest rod   controls" + (" " * 16 + "masses; lengths as learned" if learn else ""))
     for step in range(1, steps + 1):
         start = time.perf_counter()
-        control = controller.act(state).control
+        control = controller.act(states[-1]).control
         planning_s += time.perf_counter() - start
-        end = task.engine.step(state, control)
+        states.append(task.engine.step(states[-1], control))
         if adaptive is not None:
-            adaptive.observe(state, control, end)
+            adaptive.observe(states[-2], control, states[-1])
             if step % REFIT_STEPS == 0 and step <= LAST_REFIT_STEP:
                 adaptive.refit()
-        state = end
-        states.append(state)
         if step % round(0.5 / DT) == 0:
             controls = " ".join(f"{value:7.2f}" for value in control[0].tolist())
             estimates = "" if adaptive is None else _estimates(adaptive)
-            print(f"{step * DT:6.2f} {float(task.upright_cosine(state)):25.3f}   {controls:16s} {estimates}".rstrip())
-    q, v = torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1)
-    low = torch.nonzero(task.upright_cosine(State(q[0], v[0])) < 0.95)
-    rise_step = int(low[-1]) + 1 if len(low) else 0
+            print(
+                f"{step * DT:6.2f} {float(task.upright_cosine(states[-1])):25.3f}   {controls:16s} {estimates}".rstrip()
+            )
+    motion = Trajectory.stack(states, DT)
+    fallen_steps = torch.nonzero(task.upright_cosine(motion.flatten()) < 0.95)
+    rise_step = int(fallen_steps[-1]) + 1 if len(fallen_steps) else 0
     print(f"stands from {rise_step * DT:.2f} s on" if rise_step <= steps else "does not stand")
     print(f"{1e3 * planning_s / steps:.1f} ms a decision")
-    return Trajectory(q, v, None, DT)
+    return motion
 
 
 def _reach_upright(task: SwingUpTask, objective: str, steps: int, seed: int) -> Trajectory:
@@ -148,11 +148,10 @@ def _reach_upright(task: SwingUpTask, objective: str, steps: int, seed: int) -> 
     best = result.best()
     _print_plan(result, best)
     path, controller = result.policy.trajectory, task.controller(seed)
-    states = [State(path.final.q[best : best + 1], path.final.v[best : best + 1])]
+    states = [State(path.q[best : best + 1, step], path.v[best : best + 1, step]) for step in range(len(path))]
     for _ in range(round(1 / DT)):
         states.append(task.engine.step(states[-1], controller.act(states[-1]).control))
-    q = torch.cat([path.q[best], *(state.q for state in states[1:])])[None]
-    return Trajectory(q, torch.cat([path.v[best], *(state.v for state in states[1:])])[None], None, DT)
+    return Trajectory.stack(states, DT)
 
 
 def _print_plan(result: PointToPointPlan, best: int) -> None:

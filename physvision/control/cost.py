@@ -72,7 +72,7 @@ class Cost(Objective):
     @override
     def value(self, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"]) -> Float[Tensor, " batch"]:
         steps = torch.arange(trajectory.steps, device=controls.device).repeat(trajectory.batch)
-        running = self.running(_step_starts(trajectory), controls.flatten(0, 1), steps)
+        running = self.running(trajectory[:-1].flatten(), controls.flatten(0, 1), steps)
         total = running.reshape(trajectory.batch, -1).square().sum(1)
         if self.final is not None:
             total = total + self.final(trajectory.final).square().sum(-1)
@@ -81,7 +81,7 @@ class Cost(Objective):
     @override
     def residuals(self, engine: Engine, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"]) -> Residuals:
         batch, steps = trajectory.batch, trajectory.steps
-        starts, indices = _step_starts(trajectory), torch.arange(steps, device=controls.device).repeat(batch)
+        starts, indices = trajectory[:-1].flatten(), torch.arange(steps, device=controls.device).repeat(batch)
         count = self.running(trajectory.state(0), controls[:, 0], indices[::steps]).shape[1]
         repeated = indices.repeat_interleave(count)
         rows = _residual_jacobian(
@@ -146,10 +146,6 @@ class Goal(Objective):
         """Return the weights of each step and of the end, in the type of a tensor."""
         weights = self.weights.to(like)
         return weights, weights if self.final_weights is None else self.final_weights.to(like)
-
-
-def _step_starts(trajectory: Trajectory) -> State:
-    return State(trajectory.q[:, :-1].flatten(0, 1), trajectory.v[:, :-1].flatten(0, 1))
 
 
 def _nan_to_inf(value: Tensor) -> Tensor:

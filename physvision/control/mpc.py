@@ -99,8 +99,8 @@ class Mpc:
         assert self._controls is not None
         observed = (state.q.isfinite().all(1) & state.v.isfinite().all(1)).unsqueeze(1)
         # A state that is not finite is not planned from; the engine gets finite numbers all the same.
-        rest = self.engine.initial_state(batch, like.dtype)
-        start = State(torch.where(observed, state.q, rest.q), torch.where(observed, state.v, rest.v))
+        default = self.engine.initial_state(batch, like.dtype)
+        start = State(torch.where(observed, state.q, default.q), torch.where(observed, state.v, default.v))
         options = {"iterations": self.iterations, "tolerance": self.tolerance, "properties": self.properties}
         plan, result = ilqr(self.engine, start, self._controls, self.cost, limits, **options)
         replanned = observed[:, 0] & result.cost.isfinite() & plan.feedforward.isfinite().all(2).all(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -157,6 +157,11 @@ class Trajectory:
     v: Float[Tensor, "batch times nv"]
     status: Status | None = None
     dt: float | None = None
+
+    @classmethod
+    def stack(cls, states: Sequence[State], dt: float | None) -> Trajectory:
+        """Make the trajectory of states at intervals of dt, s."""
+        return cls(torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1), dt=dt)
 
     def __len__(self) -> int:
         return self.q.shape[1]

@@ -19,7 +19,7 @@ def describe(recipe: Recipe) -> dict:
     """Describe the data set of a recipe; the description follows from the recipe and the versions alone."""
     frame_format = recipe.frame_format
     shards = divide(recipe.splits(), recipe.frames, frame_format.height * frame_format.width * frame_format.channels)
-    return describe_folder(recipe.name, recipe.values(), recipe.packages, frame_format, recipe.fields, shards)
+    return describe_folder(recipe.name, recipe.values(), recipe.versions(), frame_format, recipe.fields, shards)
 
 
 def make_shard(recipe: Recipe, shard: Shard) -> bytes:

@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def import_video(
             "trial_frames": trial_frames,
         }
         folder, shards = DataFolder(out), _cut(count, trial_frames, frame_bytes)
-        with folder.prepared(describe_folder("video", recipe, _PACKAGES, frame_format, {}, shards)):
+        versions = {package: version(package) for package in _PACKAGES}
+        with folder.prepared(describe_folder("video", recipe, versions, frame_format, {}, shards)):
             bar.reset(task, total=count, description="importing")
             metadata = {"format": FORMAT, "name": "video", "recipe": recipe}
             for count in _fill(folder, frames(), frame_format, metadata):

@@ -156,6 +156,10 @@ class Recipe(ABC):
         """Plain values of the recipe."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that can change the data."""
+        return {package: version(package) for package in sorted(self.packages)}
+
     def require_whole(self, name: str, minimum: int) -> None:
         """Raise unless the value `name` is a whole number of at least `minimum`."""
         check_count(name, getattr(self, name), minimum)
@@ -176,7 +180,7 @@ class Recipe(ABC):
 def describe_folder(
     name: str,
     recipe: dict[str, Any],
-    packages: Iterable[str],
+    versions: Mapping[str, str],
     frame_format: FrameFormat,
     fields: Mapping[str, Field],
     shards: Iterable[Shard],
@@ -186,7 +190,7 @@ def describe_folder(
         "format": FORMAT,
         "name": name,
         "recipe": recipe,
-        "versions": {package: version(package) for package in sorted(packages)},
+        "versions": dict(versions),
         "frame_format": frame_format.description(),
         "fields": {name: field.description() for name, field in fields.items()},
         "shards": [asdict(shard) for shard in shards],

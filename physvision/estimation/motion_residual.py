@@ -91,7 +91,7 @@ def step_jacobians(
 ) -> tuple[Tensor, dict[str, Tensor], Tensor]:
     """Return the Jacobians of each step's end by its start, each leaf and its control, (batch, steps, 2 nv, …)."""
     batch, steps, rows, like = motion.batch, motion.steps, 2 * engine.nv, motion.q
-    start = State(motion.q[:, :-1].flatten(0, 1), motion.v[:, :-1].flatten(0, 1)).detach().repeat(rows)
+    start = motion[:-1].flatten().detach().repeat(rows)
     worlds = start.batch
     repeated = {name: value.detach().repeat_interleave(steps * rows, 0) for name, value in properties.items()}
     leaves = {name: value.requires_grad_() for name, value in repeated.items()}

@@ -162,7 +162,7 @@ class Engine(nn.Module):
         """
         if isinstance(state, Trajectory):
             steps = state.steps
-            starts = State(state.q[:, :-1].flatten(0, 1), state.v[:, :-1].flatten(0, 1))
+            starts = state[:-1].flatten()
             known = None if properties is None else self.checked(properties, state.batch).repeat(steps, self.properties)
             matrices = self.linearize(starts, None if control is None else control.flatten(0, 1), known)
             A, B = (matrix.unflatten(0, (state.batch, steps)) for matrix in matrices)
@@ -234,8 +234,7 @@ class Engine(nn.Module):
             displacement = torch.cat([self.difference(nominal.q, state.q), state.v - nominal.v], 1)
             controls.append(policy.control(step, displacement, bounds, changes[:, step]))
             states.append(self.step(state, controls[-1], overrides))
-        q, v = torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1)
-        return Trajectory(q, v, None, self.dt), torch.stack(controls, 1)
+        return Trajectory.stack(states, self.dt), torch.stack(controls, 1)
 
     def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
         """Constraints on values of the leaf `name` in `own`."""

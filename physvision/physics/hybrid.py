@@ -39,8 +39,7 @@ class Hybrid(SteppedEngine, EngineWrapper):
         self, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"] | None = None
     ) -> Float[Tensor, "batch steps nv"]:
         """Learned force in each step of a trajectory, N m and N."""
-        before = State(trajectory.q[:, :-1].flatten(0, 1), trajectory.v[:, :-1].flatten(0, 1))
-        forces = self.force(before, None if controls is None else controls.flatten(0, 1))
+        forces = self.force(trajectory[:-1].flatten(), None if controls is None else controls.flatten(0, 1))
         return forces.unflatten(0, (trajectory.batch, trajectory.steps))
 
     def _advance(

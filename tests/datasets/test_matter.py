@@ -53,11 +53,11 @@ def test_a_block_swings_about_its_equilibrium_and_is_drawn_where_it_is():
     block = Block(0.2, trial["modulus"][0], 0.3, 1000.0, 9.81)
     from scipy.sparse.linalg import spsolve
 
-    still = np.zeros(block.size)
+    still = np.zeros(block.num_dofs)
     still[block.free] = spsolve(block.stiffness.tocsc(), block.weight)
     middle = int(np.abs(block.nodes - [0.1, 0.0]).sum(1).argmin())
     moved, _ = block.motion(0.002, 2000, 5)
-    assert moved[:, middle, 1].mean() == pytest.approx(still[block.nodes[middle, 1]], rel=0.01)
+    assert moved[:, middle, 1].mean() == pytest.approx(still[block.nodal_dofs[middle, 1]], rel=0.01)
     # A mark's pixels, weighted by how green they are, have their center where it is.
     picture = trial["frames"][10] / 255.0
     green = np.clip(picture[..., 1] - picture[..., ::2].max(-1), 0, None)

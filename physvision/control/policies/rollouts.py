@@ -124,9 +124,11 @@ def rollout_policy(
             state = State(*_LimitedGradient.apply(max_state_grad_norm, state.q, state.v))
         hidden = scale_gradient(hidden, gradient_decay) if policy.hidden_size else hidden
     dt = task.frame_skip * engine.dt
-    rollout = _with_losses(task, _stacked(states, dt), torch.stack(controls, 1), goal)
+    rollout = _with_losses(task, Trajectory.stack(states, dt), torch.stack(controls, 1), goal)
     gradient_cut = torch.stack(cuts, 1) if cuts else None
-    return replace(rollout, failed=torch.stack(failed, 1), gradient_cut=gradient_cut, starts=_stacked(starts, dt))
+    return replace(
+        rollout, failed=torch.stack(failed, 1), gradient_cut=gradient_cut, starts=Trajectory.stack(starts, dt)
+    )
 
 
 def _last_valid_state(
@@ -140,13 +142,6 @@ def _last_valid_state(
     end, failed_mask = trajectory.final, failed[:, None]
     q, v = torch.where(failed_mask, before.q.detach(), end.q), torch.where(failed_mask, before.v.detach(), end.v)
     return State(q, v), failed
-
-
-def _stacked(states: list[State], dt: float) -> Trajectory:
-    """Return the trajectory of states at intervals of dt, in s."""
-    return Trajectory(
-        torch.stack([state.q for state in states], 1), torch.stack([state.v for state in states], 1), dt=dt
-    )
 
 
 def rollout_open_loop(

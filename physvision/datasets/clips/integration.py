@@ -51,11 +51,11 @@ def solve(
     time, state, steps, events = 0.0, np.asarray(start, float), [], []
     while time < duration - 1e-12:
         h = min(_STEP, duration - time)
-        next_state = _step(rate, state, h)
+        next_state = runge_kutta_step(rate, state, h)
         crosses = gap is not None and gap(state) >= 0 > gap(next_state)
         if crosses and gap is not None:
             h = _event_time(rate, state, h, gap)
-            next_state = _step(rate, state, h)
+            next_state = runge_kutta_step(rate, state, h)
         if h > 0:
             steps.append((time, h, state, next_state, rate(state), rate(next_state)))
         time, state = time + h, next_state
@@ -65,7 +65,8 @@ def solve(
     return Solution(steps), events
 
 
-def _step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:
+def runge_kutta_step(rate: Rate, state: np.ndarray, h: float) -> np.ndarray:
+    """Take a step of length h, s, by the classical fourth-order Runge–Kutta method."""
     a = rate(state)
     b = rate(state + h / 2 * a)
     c = rate(state + h / 2 * b)
@@ -78,5 +79,5 @@ def _event_time(rate: Rate, state: np.ndarray, high: float, gap: Callable[[np.nd
     low = 0.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if gap(_step(rate, state, middle)) >= 0 else (low, middle)
+        low, high = (middle, high) if gap(runge_kutta_step(rate, state, middle)) >= 0 else (low, middle)
     return low

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from physvision.datasets.clips.integration import runge_kutta_step
+
 Field = np.ndarray
 
 
@@ -47,10 +49,7 @@ class Spectral:
         """Modes after a time of `seconds`, in `steps` Runge–Kutta steps."""
         h = seconds / steps
         for _ in range(steps):
-            a = self.rate(fields)
-            b = self.rate(fields + h / 2 * a)
-            c = self.rate(fields + h / 2 * b)
-            fields = fields + h / 6 * (a + 2 * b + 2 * c + self.rate(fields + h * c))
+            fields = runge_kutta_step(self.rate, fields, h)
         return fields
 
     def rectangle_means(
