@@ -270,9 +270,8 @@ class BreakoutAgent:
         if falling and not self.was_falling:
             limit = 1.0 if self._empty_falls > MAX_EMPTY_FALLS else 0.8
             self.contact_fraction = float(self.random.uniform(-limit, limit))
-        below_bricks = (
-            falling and position[1] > BRICK_BOTTOM + screen.BRICK_HEIGHT
-        )  # where the ball is not taken for a brick
+        # Farther down the ball is not taken for a brick.
+        below_bricks = falling and position[1] > BRICK_BOTTOM + screen.BRICK_HEIGHT
         if below_bricks and not self.was_below_bricks:
             bricks_left = int(bricks.sum())
             self._empty_falls = self._empty_falls + 1 if bricks_left == self._bricks_left else 0

@@ -127,9 +127,8 @@ def _stabilize(task: SwingUpTask, steps: int, learn: bool, seed: int) -> Traject
         if step % round(0.5 / DT) == 0:
             controls = " ".join(f"{value:7.2f}" for value in control[0].tolist())
             estimates = "" if adaptive is None else _estimates(adaptive)
-            print(
-                f"{step * DT:6.2f} {float(task.upright_cosine(states[-1])):25.3f}   {controls:16s} {estimates}".rstrip()
-            )
+            cosine = float(task.upright_cosine(states[-1]))
+            print(f"{step * DT:6.2f} {cosine:25.3f}   {controls:16s} {estimates}".rstrip())
     motion = Trajectory.stack(states, DT)
     fallen_steps = torch.nonzero(task.upright_cosine(motion.flatten()) < 0.95)
     rise_step = int(fallen_steps[-1]) + 1 if len(fallen_steps) else 0

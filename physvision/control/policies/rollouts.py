@@ -125,10 +125,8 @@ def rollout_policy(
         hidden = scale_gradient(hidden, gradient_decay) if policy.hidden_size else hidden
     dt = task.frame_skip * engine.dt
     rollout = _with_losses(task, Trajectory.stack(states, dt), torch.stack(controls, 1), goal)
-    gradient_cut = torch.stack(cuts, 1) if cuts else None
-    return replace(
-        rollout, failed=torch.stack(failed, 1), gradient_cut=gradient_cut, starts=Trajectory.stack(starts, dt)
-    )
+    gradient_cut, step_starts = torch.stack(cuts, 1) if cuts else None, Trajectory.stack(starts, dt)
+    return replace(rollout, failed=torch.stack(failed, 1), gradient_cut=gradient_cut, starts=step_starts)
 
 
 def _last_valid_state(
