@@ -9,6 +9,8 @@ rollout, to the first state and all controls. Memory is how much a process's pea
 kept.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import tempfile

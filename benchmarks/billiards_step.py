@@ -7,6 +7,8 @@ part's backward pass is counted with it. The shares are of the sum of all parts.
     python benchmarks/billiards_step.py [--config billiards-small] [--data out/billiards-20]
 """
 
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
 import time

@@ -7,6 +7,8 @@ MuJoCo's `mj_step` of it in the same run, beside it. The legs are bent and held 
 world and in a batch, the time of each as a share of one's alone: it should be linear in their number.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import time

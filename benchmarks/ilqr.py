@@ -7,6 +7,8 @@ for a batch use as many cores as torch has threads (OMP_NUM_THREADS), so the rat
     python benchmarks/ilqr.py
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import argparse

@@ -10,6 +10,8 @@ is seen and paid after each step to its action and state. A line of JSON for eac
 processor time, and the seconds that compilation took of the processor.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import argparse

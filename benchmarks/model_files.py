@@ -10,6 +10,8 @@ told apart, and those in which nothing moves (scenery, and pieces of other files
 seconds of processor time is left, and told is how far it got. Files in the record are not judged again.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import multiprocessing

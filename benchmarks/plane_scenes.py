@@ -7,6 +7,8 @@ fraction of fallback steps, the largest joint error at the end of any step, the 
 largest gain of energy in a step, as a fraction of the largest kinetic energy or fall, and results in closed form.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import math

@@ -7,6 +7,8 @@ measured on a machine of the same kind, with the same scenes) are printed beside
 squared final position with respect to the masses. Memory is what autograd stores for the backward pass.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import time

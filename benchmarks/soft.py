@@ -10,6 +10,8 @@ scikit-fem writes: one assembly, one factorization and one solve a step. Times a
 take turns.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false, reportOperatorIssue=false, reportReturnType=false
+
 from __future__ import annotations
 
 import time

@@ -5,6 +5,8 @@ the batch), then a dense solve; autograd does the rest. Read from a Pinocchio mo
 joints.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import pinocchio as pin

@@ -10,6 +10,8 @@ in that world; one of `Ant` by contact that does not yield, where stops are not 
 does not lift what slides, as it does in MuJoCo, hard or not: the last lines say how fast.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import json

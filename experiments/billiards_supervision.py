@@ -10,6 +10,8 @@ Runs that were interrupted go on, those that are complete are not repeated.
     python experiments/billiards_supervision.py [--data data/billiards-100] [--updates 1200] [--out out]
 """
 
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 import copy

@@ -7,6 +7,8 @@ The paper reports that training without labels fails. What is left of that is sh
     python experiments/billiards_unsupervised.py [--restitution 0.7] [--radius 3.2] [--updates 200] [--out out]
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 from pathlib import Path

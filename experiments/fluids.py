@@ -37,7 +37,7 @@ def refined(field: np.ndarray, cells: int, corner: tuple[float, float], wide: tu
         np.exp(-2j * np.pi / n * first * numbers) / np.sinc(numbers * width / n)
         for first, width in zip(corner, wide, strict=True)
     )
-    return Spectral(n, 0.0, 0.0).means(row[:, None] * np.fft.fft2(field) * column, cells, corner, wide)
+    return Spectral(n, 0.0, 0.0).rectangle_means(row[:, None] * np.fft.fft2(field) * column, cells, corner, wide)
 
 
 class Pictures:

@@ -11,6 +11,8 @@ autograd keeps, and milliseconds of both.
     python experiments/impulse_gradients.py
 """
 
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
 import time

@@ -106,7 +106,8 @@ def gradient_times(links: int, steps: int, rounds: int = 5) -> tuple[float, floa
         for link in range(links):
             moved = masses.clone()
             moved[0, link] += 1e-6
-            (loss(moved) - base) / 1e-6
+            difference = (loss(moved) - base) / 1e-6
+            assert bool(difference.isfinite())
 
     times: list[list[float]] = [[], []]
     for _ in range(rounds + 1):

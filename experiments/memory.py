@@ -8,6 +8,8 @@ forward and backward. The first table has the bars: one state a step, growth bel
     python experiments/memory.py [--steps "[50, 500, 5000]"] [--batches "[1, 64]"] [--out out]
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import multiprocessing

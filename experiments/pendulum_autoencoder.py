@@ -12,6 +12,8 @@ With `--seeds` the physics layer learns that many times and the lengths of each 
 --runs out/pendulum_short` compares after a fifth of the time, when the baselines know less of the motion.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import json

@@ -7,6 +7,8 @@ lengths' error, and those of angles in held-out trials. The configuration's own 
     python experiments/pendulum_gradients.py [--updates 400] [--runs out/pendulum_gradients]
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -12,6 +12,8 @@ neither the number of balls nor any of their properties.
     python experiments/tabletop_predictions.py [--model out/tabletop/checkpoints/last.ckpt] [--data data/tabletop]
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import json

@@ -117,7 +117,7 @@ def _run_subcommand(program: str, commands: dict[str, Command], arguments: list[
     subcommands = parser.add_subcommands()
     for name, command in commands.items():
         function, *given = command if isinstance(command, tuple) else (command,)
-        described = given[0] if given and isinstance(given[0], type) else function
+        described: Any = given[0] if given and isinstance(given[0], type) else function
         summary = (described.__doc__ or "").partition("\n")[0]
         options = ArgumentParser(description=summary)
         options.add_argument("--config", action="config", help="path of a configuration file")

@@ -4,6 +4,8 @@ jaxtyping binds dimensions between the arguments of a call, which takes longer t
 annotations name no dimensions are checked by beartype alone.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+
 import dataclasses
 import functools
 import inspect

@@ -3,6 +3,8 @@
 python tests/compile_kernels.py [--on-demand]
 """
 
+# pyright: reportInvalidTypeForm=false
+
 import importlib
 import multiprocessing
 import os

@@ -1,5 +1,7 @@
 """Compare gradients with central differences: whole Jacobians, whose rows a map makes one batch of."""
 
+# pyright: reportAssignmentType=false
+
 from collections.abc import Callable
 
 import torch

@@ -1,5 +1,7 @@
 """The tests check types of all functions of physvision, and dimensions where annotations name them."""
 
+# pyright: reportCallIssue=false, reportReturnType=false
+
 import pytest
 import torch
 from annotations import check, jaxtyped

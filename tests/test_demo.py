@@ -1,5 +1,7 @@
 """The demo leaves, for each checkpoint, a video, what is seen in it and a page, and says where."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import json
 
 import pytest

@@ -1,5 +1,7 @@
 """The root of the package: the verbs and types that it shows, imported lazily, with types that checkers see."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import re
 import shutil
 import subprocess

@@ -101,7 +101,7 @@ def test_settings_are_frozen_and_each_is_documented():
     for name, node in _settings():
         assert any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list), name
         docstring = ast.get_docstring(node) or ""
-        fields = [part.target.id for part in node.body if isinstance(part, ast.AnnAssign)]
+        fields = [ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign)]
         undocumented += [f"{name}.{field}" for field in fields if not re.search(rf"^ +{field}: \S+ ", docstring, re.M)]
     assert undocumented == []
     assert len(dict(_settings())) > 20

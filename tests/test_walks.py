@@ -1,5 +1,7 @@
 """The walks of CONTRIBUTING, taken: an engine with a property, a joint, an encoder and a scene."""
 
+# pyright: reportAttributeAccessIssue=false
+
 from dataclasses import dataclass
 
 import pytest

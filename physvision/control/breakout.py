@@ -25,6 +25,7 @@ KEYS = ("NOOP", "RIGHT", "LEFT")
 MAX_SCORE = 864.0  # two walls of bricks; there is no third
 KEY_HISTORY = 8  # frames for which a key moves the paddle
 MAX_PATH_FRAMES = 400  # of a predicted path above the bricks' lower edge
+MAX_ABSENT_FRAMES = 8  # frames without a ball after which a new one is requested
 MAX_EMPTY_FALLS = 6  # falls without a brick after which the paddle's very edges are used
 FIELD_MIDDLE = (screen.LEFT + screen.RIGHT) / 2
 PADDLE_Y = screen.FIELD_BOTTOM - screen.BALL_HEIGHT  # upper edge of a ball on the paddle
@@ -222,7 +223,7 @@ class BreakoutAgent:
             bounces: Statistics that are extended while playing and used to aim at bricks; None to aim at random.
         """
         self.paddle, self.bounces, self.random = paddle, bounces, np.random.default_rng(seed)
-        self.ball, self.frames_without_ball, self.paddle_width = BallTracker(), 100, 16
+        self.ball, self.frames_without_ball, self.paddle_width = BallTracker(), MAX_ABSENT_FRAMES, 16
         self.contact_fraction = 0.0  # of the reachable half of the paddle
         self.keys, self.was_falling, self.was_below_bricks = [0] * KEY_HISTORY, False, False
         self.prediction: BallPath | None = None
@@ -240,7 +241,7 @@ class BreakoutAgent:
         position, paddle = screen.find_ball(image), screen.find_paddle(image)
         if position is None:
             self.frames_without_ball, self.prediction = self.frames_without_ball + 1, None
-            if self.frames_without_ball > 8:
+            if self.frames_without_ball > MAX_ABSENT_FRAMES:
                 self.ball = BallTracker()
                 return None
             return 0

@@ -22,12 +22,12 @@ class ResumableLoader(DataLoader):
     def __init__(self, sampler: ShardSampler, batch_size: int, **options: Any) -> None:
         """Load the sampler's windows; options are those of torch's `DataLoader`."""
         super().__init__(sampler.windows, batch_size, sampler=sampler, **options)
-        self._done = 0
+        self._num_yielded = 0
         self._resumed: dict[str, int] | None = None
 
     def state_dict(self) -> dict[str, int]:
         """Epoch and number of batches yielded in it."""
-        return {"epoch": self.sampler.epoch, "batches": self._done}
+        return {"epoch": self.sampler.epoch, "batches": self._num_yielded}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Resume the next iteration from `state`, if it is of the same epoch."""
@@ -36,9 +36,9 @@ class ResumableLoader(DataLoader):
     def __iter__(self) -> Iterator[Sample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Yield the batches of this epoch."""
         resumed, self._resumed = self._resumed, None
-        self._done = resumed["batches"] if resumed and resumed["epoch"] == self.sampler.epoch else 0
+        self._num_yielded = resumed["batches"] if resumed and resumed["epoch"] == self.sampler.epoch else 0
         assert self.batch_size is not None
-        self.sampler.skipped = self._done * self.batch_size
+        self.sampler.skipped = self._num_yielded * self.batch_size
         for batch in super().__iter__():
-            self._done += 1
+            self._num_yielded += 1
             yield batch

@@ -25,17 +25,17 @@ RECIPES: dict[str, type[Recipe]] = {
 
 
 def recipe_of(description: dict) -> Recipe | None:
-    """Recipe that a data set was made from; None if it was imported."""
-    kind = RECIPES.get(description["name"])
-    if kind is None:
+    """Rebuild the recipe that a data set was made from; None if it was imported."""
+    recipe_class = RECIPES.get(description["name"])
+    if recipe_class is None:
         return None
-    known = {field.name for field in fields(kind)}
+    names = {field.name for field in fields(recipe_class)}
     values: dict[str, Any] = description["recipe"]
-    if set(values) != known:
+    if set(values) != names:
         raise DataError(
-            f"the recipe of {description['name']} is of another version: {sorted(set(values) ^ known)} differ"
+            f"the recipe of {description['name']} is of another version: {sorted(set(values) ^ names)} differ"
         )
-    return kind(**{name: _tuples(value) for name, value in values.items()})
+    return recipe_class(**{name: _tuples(value) for name, value in values.items()})
 
 
 def _tuples(value: Any) -> Any:

@@ -1,5 +1,7 @@
 """Random scenes with occlusion, for the tests of values and of gradients."""
 
+# pyright: reportCallIssue=false
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """What is seen of three MuJoCo models, against MuJoCo's own rays."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import os
 import warnings
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What cannot be seen is background; what cannot be understood is a typed error; nothing is NaN."""
 
+# pyright: reportCallIssue=false
+
 import math
 
 import pytest

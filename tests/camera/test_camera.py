@@ -1,5 +1,7 @@
 """Conventions of cameras, and cameras that are bound to engines."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import copy
 
 import pytest

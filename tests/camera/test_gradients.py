@@ -1,5 +1,7 @@
 """Gradients: against finite differences of frames of 256 rays a pixel, by gradcheck, and in special cases."""
 
+# pyright: reportAttributeAccessIssue=false
+
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,7 @@
 """Frames against a second camera in plain torch that averages many rays a pixel."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 from camera import oracle, scenes

@@ -1,5 +1,7 @@
 """Cameras under torch.func: vmap, gradients of single scenes, Jacobians."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 from camera import scenes

@@ -1,5 +1,7 @@
 """Model-predictive control: it holds what falls, and goes on with its last good plan where it cannot plan."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

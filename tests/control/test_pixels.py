@@ -1,5 +1,7 @@
 """A pendulum seen by a camera: its network, its frames, and the gradient of the motion's cost through all of them."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Stirred dye against closed forms, the hanging block against its equilibrium, and both against their frames."""
 
+# pyright: reportCallIssue=false
+
 import numpy as np
 import pytest
 

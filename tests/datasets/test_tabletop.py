@@ -1,5 +1,7 @@
 """Laws of the tabletop's motion, and frames, masks and poses against each other and against another camera."""
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+
 import math
 
 import numpy as np

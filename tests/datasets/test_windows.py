@@ -1,5 +1,7 @@
 """Samples are the right frames and states, labels are nested, ranks share the shards, Lightning can learn from it."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import os
 import pickle
 import subprocess

@@ -1,5 +1,7 @@
 """Links and the ant: their laws, what is seen and paid, and worlds that fail among others that do not."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 from dataclasses import replace
 from pathlib import Path

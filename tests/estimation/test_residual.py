@@ -1,5 +1,7 @@
 """Derivatives of whole motions are those that torch finds through the rollout, whatever is sought and observed."""
 
+# pyright: reportCallIssue=false
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Bounces in the sound track: onsets, which knock is whose, and what they tell."""
 
+# pyright: reportGeneralTypeIssues=false
+
 import av
 import numpy as np
 

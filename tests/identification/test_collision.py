@@ -1,5 +1,7 @@
 """When and how two pucks meet on a table that soon stops them, filmed at a high rate."""
 
+# pyright: reportCallIssue=false, reportGeneralTypeIssues=false
+
 from dataclasses import replace
 
 import numpy as np

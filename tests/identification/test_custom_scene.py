@@ -1,5 +1,7 @@
 """Scenes of one's own: MuJoCo moves and draws them, and what was unknown of them comes out again."""
 
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
 import math
 
 import cv2

@@ -1,5 +1,7 @@
 """Double pendulums from tables of lengths: arms in two planes, arms that have masses of their own, a camera aside."""
 
+# pyright: reportCallIssue=false, reportGeneralTypeIssues=false
+
 import numpy as np
 import pytest
 import torch

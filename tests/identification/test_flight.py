@@ -1,5 +1,7 @@
 """Where a flight begins that is in view from its first moment on."""
 
+# pyright: reportOperatorIssue=false
+
 from dataclasses import replace
 
 import numpy as np

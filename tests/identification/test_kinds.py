@@ -1,5 +1,7 @@
 """Each kind of motion is identified from the places that a drawn clip would show, camera and noise included."""
 
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
 from dataclasses import replace
 from functools import cache
 

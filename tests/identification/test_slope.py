@@ -1,5 +1,7 @@
 """What slides along the flat, and then strikes something and comes back."""
 
+# pyright: reportGeneralTypeIssues=false
+
 import numpy as np
 import pytest
 

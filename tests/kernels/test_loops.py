@@ -1,5 +1,7 @@
 """The loops that Warp is given run as those that are written."""
 
+# pyright: reportCallIssue=false
+
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,7 @@
 """What the engine says of a policy's actions, against differences and steps written out."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import warnings
 from functools import partial
 from itertools import pairwise

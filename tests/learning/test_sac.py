@@ -1,5 +1,7 @@
 """One update against the losses written out, and a game with a known best action."""
 
+# pyright: reportCallIssue=false
+
 import math
 from copy import deepcopy
 

@@ -1,5 +1,7 @@
 """PSNR and SSIM are those of torchmetrics, in whatever precision frames come."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Models come back from their files as they were; files that are damaged, foreign or hostile are refused."""
 
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
 import json
 import pickle
 from copy import deepcopy

@@ -1,5 +1,7 @@
 """Exported networks do what the checkpoint does, for any number of frames; what cannot be exported says so."""
 
+# pyright: reportCallIssue=false, reportOperatorIssue=false
+
 import json
 
 import numpy as np

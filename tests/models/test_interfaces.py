@@ -1,5 +1,7 @@
 """Coordinates, the physics layer, learned engines and the autoencoder do what they say on cases worked out by hand."""
 
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Whatever is registered is saved and comes back: engines, models of one's own parts; states and trajectories too."""
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+
 import copy
 import pickle
 

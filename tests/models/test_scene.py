@@ -1,5 +1,7 @@
 """What a checkpoint says of the videos it was made for stays with it and fits the model."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import copy
 
 import pytest

@@ -1,5 +1,7 @@
 """What the table's encoder sees: contrast without hues, a registered background, crops around the objects."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

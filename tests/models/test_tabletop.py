@@ -1,5 +1,7 @@
 """Camera between encoder and decoder: geometry of layers, instances, identities, codes and properties."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

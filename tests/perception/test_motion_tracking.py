@@ -1,5 +1,7 @@
 """What moves is found in drawn clips, where it is to a small part of a pixel; what cannot be found is refused."""
 
+# pyright: reportOperatorIssue=false
+
 import cv2
 import numpy as np
 import pytest

@@ -1,5 +1,7 @@
 """What every engine promises, asked of each: a new engine joins the list and is done when this passes."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import copy
 import os
 import pickle

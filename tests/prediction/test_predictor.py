@@ -1,5 +1,7 @@
 """What a predictor says of a video is what is in it, at the right frame and in the right unit."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import os
 import subprocess
 import sys

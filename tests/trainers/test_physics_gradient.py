@@ -1,5 +1,7 @@
 """Physics carries the signal: the weak loss of unlabeled samples reaches each encoder through the engine."""
 
+# pyright: reportAttributeAccessIssue=false
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Laws of mechanics that the articulated engine must keep."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 import warnings
 

@@ -110,7 +110,7 @@ class Filming:
             dropped=random.uniform(0, 0.04) * (random.random() < 0.3),
             duplicated=random.uniform(0, 0.04) * (random.random() < 0.3),
         )
-        # Slow motion, and the like, is written with a usual rate.
+        # Slow-motion files often state 30 frames a second, not the rate of the capture.
         return replace(filming, stated_fps=30.0) if random.random() < 0.1 else filming
 
 
@@ -218,14 +218,14 @@ def draw(kind: str, seed: int = 0, filming: Filming | None = None, **changes: An
 def film(motion: Motion, filming: Filming, seed: int = 0) -> DrawnClip:
     """Clip of a motion, filmed with the given options."""
     random = np.random.default_rng([seed, 2, list(KINDS).index(motion.kind)])
-    sample = motion.poses(np.linspace(motion.release, motion.duration, 400))[..., :2]
-    reach = max(max(body.size) for body in motion.bodies) / 2
-    points = np.concatenate([sample.reshape(-1, 2), np.array(motion.visible_points).reshape(-1, 2)])
-    points = np.concatenate([points - reach, points + reach])
+    path = motion.poses(np.linspace(motion.release, motion.duration, 400))[..., :2]
+    margin = max(max(body.size) for body in motion.bodies) / 2
+    points = np.concatenate([path.reshape(-1, 2), np.array(motion.visible_points).reshape(-1, 2)])
+    points = np.concatenate([points - margin, points + margin])
     view = fit_view(points, *filming.size, filming.fill_fraction, filming.roll, filming.yaw, filming.pitch)
-    grid = np.arange(int(motion.duration * filming.fps)) / filming.fps
-    retained = np.concatenate([[True], random.random(len(grid) - 1) >= filming.dropped])
-    times = np.repeat(grid[retained], filming.repeat)
+    capture_times = np.arange(int(motion.duration * filming.fps)) / filming.fps
+    retained = np.concatenate([[True], random.random(len(capture_times) - 1) >= filming.dropped])
+    times = np.repeat(capture_times[retained], filming.repeat)
     shown_frames = np.arange(len(times)) // filming.repeat * filming.repeat
     duplicates = np.flatnonzero(random.random(len(times)) < filming.duplicated)
     for index in duplicates[duplicates > 0]:

@@ -107,14 +107,15 @@ class SwingRenderer(Renderer):
         """Draw a link, shaded as a round rod, and its hinge, shaded as a flat disc."""
         looks, lighting = self.looks, self.looks.lighting
         along, across, length = _in_link(points, ends)
-        slope = np.clip(across / looks.half_width, -1.0, 1.0)
+        # Sine of the angle between the rod's normal and −z, from −1 on one side to 1 on the other.
+        normal_sine = np.clip(across / looks.half_width, -1.0, 1.0)
         texture = looks.textures[link]
-        row = ((0.5 + 0.499 * slope) * len(texture)).astype(int)
+        row = ((0.5 + 0.499 * normal_sine) * len(texture)).astype(int)
         column = (np.clip(along / length, 0.0, 0.999) * texture.shape[1]).astype(int)
         # Unit vector across the link at each moment; its normal turns from −z to either side.
         direction = (ends[:, 1] - ends[:, 0]) / length.reshape(-1, 1)
         sideways = (direction @ np.array([[0.0, 1.0], [-1.0, 0.0]]) @ lighting.direction[:2])[:, None, None]
-        diffuse = slope * sideways - np.sqrt(1.0 - slope**2) * lighting.direction[2]
+        diffuse = normal_sine * sideways - np.sqrt(1.0 - normal_sine**2) * lighting.direction[2]
         highlight = np.float32(lighting.gloss) * np.maximum(diffuse, 0.0) ** 24
         level = lighting.ambient + (1.0 - lighting.ambient) * np.maximum(diffuse, 0.0)
         rod = texture[row, column] * level[..., None] + 0.5 * highlight[..., None]

@@ -118,11 +118,11 @@ class TabletopRenderer(Renderer):
         lighting = self.looks.lighting
         diffuse = np.maximum(normals @ lighting.direction, 0.0)
         # All rays of a ball are nearly parallel.
-        center_direction = (
-            directions[0, directions.shape[1] // 2, directions.shape[2] // 2] if directions.size else np.ones(3)
-        )
-        half = lighting.direction - center_direction / np.linalg.norm(center_direction)
-        highlight = np.maximum(normals @ (half / np.linalg.norm(half)).astype(np.float32), 0.0) ** _SHININESS
+        rows, columns = directions.shape[1:3]
+        view = directions[0, rows // 2, columns // 2] if directions.size else np.ones(3)
+        half_vector = lighting.direction - view / np.linalg.norm(view)
+        half_vector = (half_vector / np.linalg.norm(half_vector)).astype(np.float32)
+        highlight = np.maximum(normals @ half_vector, 0.0) ** _SHININESS
         level = lighting.ambient + (1.0 - lighting.ambient) * diffuse
         return albedo * level[..., None] + np.float32(lighting.gloss) * highlight[..., None]
 

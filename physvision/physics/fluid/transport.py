@@ -14,33 +14,33 @@ _LAUNCHES = LaunchCache()
 
 
 class Launch:
-    """A kernel bound to arrays, launched for each world and row; `close` frees its packed arguments."""
+    """A kernel bound to arrays, launched for each world; `close` frees its packed arguments."""
 
     def __init__(
-        self, kernel: Any, rows: tuple[int, ...], inputs: Any, numbers: Any, outputs: Any, microseconds: float
+        self, kernel: Any, inner_shape: tuple[int, ...], inputs: Any, scalars: Any, outputs: Any, microseconds: float
     ) -> None:
         """Bind a kernel to arrays.
 
         Args:
             kernel: Kernel with the arguments first world, inputs, numbers and outputs.
-            rows: Further dimensions of the launch.
+            inner_shape: Dimensions of the launch after that of the worlds.
             inputs: Arrays that it reads.
-            numbers: Numbers between inputs and outputs.
+            scalars: Scalar arguments between inputs and outputs.
             outputs: Arrays that it writes, of at least one world.
             microseconds: Estimated time per world, µs.
         """
         self._arrays, self._device = (*inputs, *outputs), outputs[0].device
-        self._key = (kernel, outputs[0].shape, rows, numbers, self._device)
+        self._key = (kernel, outputs[0].shape, inner_shape, scalars, self._device)
 
         def make() -> RecordedLaunch:
             arrays = [argument(array) for array in self._arrays]
-            arguments = [*arrays[: len(inputs)], *numbers, *arrays[len(inputs) :]]
+            arguments = [*arrays[: len(inputs)], *scalars, *arrays[len(inputs) :]]
             batch = len(outputs[0])
-            return RecordedLaunch(kernel, batch, arguments, self._device, microseconds * batch, inner=rows)
+            return RecordedLaunch(kernel, batch, arguments, self._device, microseconds * batch, inner=inner_shape)
 
         self._launch = _LAUNCHES.take(self._key, self._device, make)
         for k, tensor in enumerate(self._arrays):
-            self._launch.move(k if k < len(inputs) else k + len(numbers), tensor)
+            self._launch.move(k if k < len(inputs) else k + len(scalars), tensor)
         self.run = self._launch.run
 
     def close(self) -> None:
@@ -54,20 +54,20 @@ class Launch:
 
 
 def launch_once(
-    kernel: Any, rows: tuple[int, ...], inputs: Any, numbers: Any, outputs: Any, microseconds: float
+    kernel: Any, inner_shape: tuple[int, ...], inputs: Any, scalars: Any, outputs: Any, microseconds: float
 ) -> None:
     """Run a kernel once on arrays; arguments as in `Launch`."""
     if len(outputs[0]):
-        Launch(kernel, rows, inputs, numbers, outputs, microseconds).run_once()
+        Launch(kernel, inner_shape, inputs, scalars, outputs, microseconds).run_once()
 
 
 def periodic_launch(
-    kernel: Any, inputs: tuple[Tensor, ...], numbers: tuple[float, ...], outputs: tuple[Tensor, ...]
+    kernel: Any, inputs: tuple[Tensor, ...], scalars: tuple[float, ...], outputs: tuple[Tensor, ...]
 ) -> Launch:
     """Kernel of `momentum` on fields (batch, 2, nx, ny) that are periodic along both axes."""
     nx, ny = outputs[0].shape[2:]
     parts = ny if outputs[0].is_cuda else 1
-    return Launch(kernel, (nx, parts), inputs, (*numbers, parts), outputs, 2e-3 * nx * ny)
+    return Launch(kernel, (nx, parts), inputs, (*scalars, parts), outputs, 2e-3 * nx * ny)
 
 
 def _launch_periodic(kernel: Any, inputs: tuple[Tensor, ...], spacing: tuple[float, float], output: Tensor) -> None:

@@ -21,9 +21,9 @@ class Pattern:
         place: Column of each node; −1 for none.
         column: First block of each column, and the number of blocks.
         row: Row of each block.
-        left: First entry of each row in the next two lists, and their length.
-        left_column: Columns of each row's blocks.
-        left_block: Blocks of each row.
+        left: Index of each row's first entry in `left_column` and `left_block`, and their length.
+        left_column: Columns of the blocks to the left of the diagonal, row by row.
+        left_block: Numbers of these blocks.
         block: Block of each pair of an element's nodes whose row is behind its column; −1 otherwise.
         pairs: Block of each further pair of nodes; −1 if a node is not free.
     """
@@ -61,10 +61,10 @@ def factor_pattern(
     rows = _fill([{int(columns[neighbor]) for neighbor in neighbors[node]} for node in order])
     column = np.cumsum([0, *map(len, rows)])
     row = np.array([below for column_rows in rows for below in column_rows], dtype=np.int64)
-    of_block = np.repeat(np.arange(len(order)), np.diff(column))
+    block_columns = np.repeat(np.arange(len(order)), np.diff(column))
     by_row = np.argsort(row, kind="stable")
     left = np.searchsorted(row[by_row], np.arange(len(order) + 1))
-    keys, count = of_block * len(order) + row, max(len(row), 1)
+    keys, count = block_columns * len(order) + row, max(len(row), 1)
 
     def blocks(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         r, c = np.broadcast_arrays(columns[groups][:, :, None], columns[groups][:, None, :])
@@ -73,7 +73,7 @@ def factor_pattern(
         return np.where(below, index, -1).reshape(len(groups), -1)
 
     shared = blocks(pairs).max(1) if len(pairs) else np.zeros(0)
-    arrays = (order, columns, column, row, left, of_block[by_row], by_row, blocks(elements), shared)
+    arrays = (order, columns, column, row, left, block_columns[by_row], by_row, blocks(elements), shared)
     return Pattern(*(np.ascontiguousarray(array, dtype=np.int32) for array in arrays))
 
 

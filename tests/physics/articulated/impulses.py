@@ -1,5 +1,7 @@
 """Random problems of one impulse, and the solvers of the kernels alone."""
 
+# pyright: reportInvalidTypeForm=false
+
 from importlib import import_module
 from itertools import product
 

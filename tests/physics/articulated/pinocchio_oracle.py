@@ -3,6 +3,8 @@
 Pinocchio's crba wants joints depth first, so its numbers stand in an order of their own.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import numpy as np

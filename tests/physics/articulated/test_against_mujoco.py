@@ -1,5 +1,7 @@
 """Models that people use, against MuJoCo with contacts and limits off on both sides."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import os
 import tempfile
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Free bodies in contact by events are integrated about their center of mass, wherever a file puts their origin."""
 
+# pyright: reportIndexIssue=false
+
 from itertools import pairwise
 
 import numpy as np

@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Closest points of pairs of shapes: gaps against searches, motion of points and normals against differences."""
 
+# pyright: reportInvalidTypeForm=false
+
 import numpy as np
 import pytest
 import torch

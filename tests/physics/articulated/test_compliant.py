@@ -1,5 +1,7 @@
 """Contacts that follow a reference acceleration: MuJoCo's, rest in closed form, gradients, bad input."""
 
+# pyright: reportAttributeAccessIssue=false
+
 from pathlib import Path
 
 import mujoco

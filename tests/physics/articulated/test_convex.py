@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """The general pair of convex shapes: gaps against independent searches, motion of points and normals by differences."""
 
+# pyright: reportCallIssue=false, reportInvalidTypeForm=false
+
 import math
 from itertools import product
 

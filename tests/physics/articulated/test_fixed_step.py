@@ -3,6 +3,8 @@
 The gradients of all methods that step by a fixed time are here too, forces among them.
 """
 
+# pyright: reportInvalidTypeForm=false
+
 import numpy as np
 import pytest
 import torch

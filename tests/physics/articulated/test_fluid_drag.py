@@ -1,5 +1,7 @@
 """Fluid drag: terminal velocity, MuJoCo's accelerations, differences. Also activations and tendons."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import mujoco  # pyright: ignore[reportMissingTypeStubs]

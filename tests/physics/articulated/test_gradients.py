@@ -1,5 +1,7 @@
 """Gradients: differences in float64 for every input and every property, and the identities they must obey."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import dataclasses
 
 import pytest

@@ -5,6 +5,8 @@ What strikes it leaves at exp(−2) = 0.14 of its speed for ζ = 1, however shor
 only with large ζ has its limit no restitution, as ours.
 """
 
+# pyright: reportAttributeAccessIssue=false
+
 import mujoco
 import numpy as np
 import pytest

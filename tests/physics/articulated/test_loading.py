@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Model files: what is read, what is refused, and the choice of a base."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import mujoco
 import pytest
 import torch

@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Loops: points that stay together and frames that are welded. Joined inertia, a four-bar linkage, differences, files."""
 
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
 import numpy as np
 import pytest
 import torch

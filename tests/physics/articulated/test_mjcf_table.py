@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """The table of MJCF in docs/articulated.md: it is complete, and every line of it is tried against MuJoCo."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import re
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Rollouts: cores, precision, failed worlds, copies."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import copy
 import pickle
 import warnings

@@ -1,5 +1,7 @@
 """Scenes by name: each loads, and starts as it is meant to stand."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The kernels' own sine and cosine, which turn every hinge."""
 
+# pyright: reportInvalidTypeForm=false
+
 import numpy as np
 import torch
 import warp as wp

@@ -1,5 +1,7 @@
 """A Laikago that is dropped comes to stand on its toes, alone, in a batch, and ten of them in one world."""
 
+# pyright: reportAttributeAccessIssue=false
+
 from dataclasses import replace
 from pathlib import Path
 

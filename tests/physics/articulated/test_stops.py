@@ -1,5 +1,7 @@
 """Joints with limits: closed forms through the time at which a stop is reached, differences, loading, bad input."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

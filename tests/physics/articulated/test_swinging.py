@@ -1,5 +1,7 @@
 """Trees in flight, with contact by events: a step is of second order, also where joints swing what they carry."""
 
+# pyright: reportIndexIssue=false
+
 from itertools import pairwise
 
 import torch

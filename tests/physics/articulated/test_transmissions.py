@@ -1,5 +1,7 @@
 """Bounded rows: dry friction of joints, limited servos, ties. Closed forms, momentum, differences, bad input."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Trees for the tests: random ones by Hypothesis, and one with every kind of joint and every property in use."""
 
+# pyright: reportReturnType=false
+
 from __future__ import annotations
 
 from dataclasses import fields

@@ -1,5 +1,7 @@
 """Exact flows, published ones, what is kept, gradients, and input that makes no sense."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 from dataclasses import fields
 

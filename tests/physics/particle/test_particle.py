@@ -1,5 +1,7 @@
 """The law's closed forms, its gradients, and what an engine promises."""
 
+# pyright: reportIndexIssue=false
+
 import math
 
 import pytest

@@ -4,6 +4,8 @@ Written from the closed forms alone: between impacts discs move straight; a wall
 discs exchange what they have along the line of centers. The Jacobian of each impact is its saltation matrix.
 """
 
+# pyright: reportCallIssue=false
+
 import numpy as np
 
 

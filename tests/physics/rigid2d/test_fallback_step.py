@@ -1,5 +1,7 @@
 """Worlds too busy for events: bounded work, no energy from nowhere, no overlap, the gradient of the step taken."""
 
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
 from copy import copy
 
 import pytest

@@ -1,5 +1,7 @@
 """Sliding, sticking, rolling, stacking: closed forms of Coulomb friction."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import numpy as np

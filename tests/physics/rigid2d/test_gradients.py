@@ -1,5 +1,7 @@
 """Gradients to states, controls and every property: against differences, and by the rules that gradients obey."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 from physics.rigid2d.scenes import THREE, billiard, push, start, struck_chain

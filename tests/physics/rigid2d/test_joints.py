@@ -1,5 +1,7 @@
 """Pendulums, joints of every kind, motors, limits and springs against closed forms."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Coulomb friction with the plane and places of static bodies: laws of sliding, and gradients to both properties."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import pytest

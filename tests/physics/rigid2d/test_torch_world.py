@@ -1,5 +1,7 @@
 """Kernels against the plain-torch step: states, and gradients to states, masses, restitution and gravity."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 from physics.rigid2d.scenes import push, start, struck_chain

@@ -1,5 +1,7 @@
 """Gradients to states, controls and every property are those of differences."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 from derivatives import assert_gradients

@@ -1,5 +1,7 @@
 """What makes no sense is refused, or marks its own world."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """Closed forms of elasticity: patches, beams, energy, sliding, muscles; and the finite elements of scikit-fem."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import numpy as np

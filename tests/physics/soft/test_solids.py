@@ -1,5 +1,7 @@
 """Rigid balls and boxes on soft bodies: rest, sliding, impact, and cloth over a ball."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Steps are those of the energy that the page states, written anew in torch and differentiated by it."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import pytest
 import torch
 from physics.soft.bodies import LAWS, everything, inner_energy, moved
