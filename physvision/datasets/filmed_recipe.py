@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physvision.core import InputError
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_span, number, span, whole
 from physvision.datasets.rendering import CameraPath, Lighting, Sensor, handheld_path, intrinsics, random_lighting
 
 
@@ -33,41 +33,31 @@ class FilmedRecipe(Recipe):
         masks: If true, store which object each pixel shows.
     """
 
-    trials: int = 1250
-    frames: int = 100
-    size: int = 64
-    fps: Number = 30
-    tilt: Number = 15.0
-    roll: Number = 6.0
-    shake: Number = 0.15
-    exposure: tuple[Number, Number] = (0.1, 0.6)
-    contrast: tuple[Number, Number] = (0.1, 0.6)
-    clutter: int = 8
-    unevenness: Number = 0.35
-    flicker: Number = 0.1
-    noise: tuple[Number, Number] = (0.0, 0.02)
+    trials: int = whole(1250, 1)
+    size: int = whole(64, 16)
+    fps: Number = number(30, 0, exclusive=True)
+    tilt: Number = number(15.0, 0, 45)
+    roll: Number = number(6.0, 0)
+    shake: Number = number(0.15, 0)
+    exposure: tuple[Number, Number] = span((0.1, 0.6), 0, 1)
+    contrast: tuple[Number, Number] = span((0.1, 0.6), 0, 1)
+    clutter: int = whole(8, 0)
+    unevenness: Number = number(0.35, 0)
+    flicker: Number = number(0.1, 0)
+    noise: tuple[Number, Number] = span((0.0, 0.02), 0)
     quality: tuple[int, int] | None = (60, 95)
     masks: bool = True
 
     def check(self) -> None:
         """Raise if a value is out of range."""
         super().check()
-        self.require_whole("size", 16)
-        self.require_whole("clutter", 0)
-        self.require_number("fps", 0, exclusive=True)
-        self.require_number("tilt", 0, 45)
-        for name in ("roll", "shake", "unevenness", "flicker"):
-            self.require_number(name, 0)
-        for name in ("exposure", "contrast"):
-            self.require_range(name, 0, maximum=1)
-        self.require_range("noise", 0)
         if self.quality is not None:
             self.require_whole_range("quality", 1, 100)
 
     def require_whole_range(self, name: str, minimum: int, maximum: float = math.inf) -> None:
         """Raise unless the value `name` is a pair of growing whole numbers between two bounds."""
-        self.require_range(name, minimum, maximum=maximum)
         value = getattr(self, name)
+        check_span(name, value, minimum, maximum)
         if not all(isinstance(bound, int) for bound in value):
             raise InputError(f"{name}: expected two whole numbers, got {value}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -86,6 +87,43 @@ class FrameFormat:
         return cls(**{**description, "intrinsics": None if rows is None else tuple(map(tuple, rows))})
 
 
+def check_number(
+    name: str, value: object, minimum: Number, maximum: Number = math.inf, exclusive: bool = False
+) -> None:
+    """Raise unless `value` is a finite number from `minimum` (excluded if `exclusive`) to `maximum`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DtypeError(f"{name}: expected a number, got {value!r}")
+    if not math.isfinite(value) or value < minimum or value > maximum or (exclusive and value == minimum):
+        bound = f"above {minimum:g}" if exclusive else f"of at least {minimum:g}"
+        bound += "" if math.isinf(maximum) else f" and at most {maximum:g}"
+        raise InputError(f"{name}: expected a finite number {bound}, got {value!r}")
+
+
+def whole(default: int, minimum: int) -> Any:
+    """Declare a value of a recipe that is an integer of at least a minimum."""
+    return field(default=default, metadata={"check": partial(check_count, minimum=minimum)})
+
+
+def number(default: Number, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> Any:
+    """Declare a value of a recipe that is a finite number from a minimum, perhaps excluded, to a maximum."""
+    check = partial(check_number, minimum=minimum, maximum=maximum, exclusive=exclusive)
+    return field(default=default, metadata={"check": check})
+
+
+def span(default: tuple[Number, Number], minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> Any:
+    """Declare a range of a recipe: its lowest and highest number, both from a minimum to a maximum."""
+    check = partial(check_span, minimum=minimum, maximum=maximum, exclusive=exclusive)
+    return field(default=default, metadata={"check": check})
+
+
+def check_span(name: str, value: Any, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> None:
+    """Raise unless `value` is a pair of growing finite numbers in this range."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise DtypeError(f"{name}: expected a lowest and a highest number, got {value!r}")
+    check_number(f"{name}[0]", value[0], minimum, maximum, exclusive)
+    check_number(f"{name}[1]", value[1], value[0], maximum)
+
+
 @dataclass(frozen=True)
 class Recipe(ABC):
     """Values that decide what a data set contains. Recipes are equal if and only if their data sets are.
@@ -96,9 +134,9 @@ class Recipe(ABC):
         seed: Seed of all random choices. Trial k of a split is the same whatever the number of trials.
     """
 
-    trials: int
-    frames: int
-    seed: int = 0
+    trials: int = whole(100, 1)
+    frames: int = whole(100, 1)
+    seed: int = whole(0, 0)
 
     name: ClassVar[str]
     # Packages whose version can change the data.
@@ -108,10 +146,9 @@ class Recipe(ABC):
         self.check()
 
     def check(self) -> None:
-        """Raise if a value is out of range; recipes add their own checks."""
-        self.require_whole("trials", 1)
-        self.require_whole("frames", 1)
-        self.require_whole("seed", 0)
+        """Raise if a value is out of its declared range; recipes add checks of several values."""
+        for entry in fields(self):
+            entry.metadata.get("check", lambda name, value: None)(entry.name, getattr(self, entry.name))
 
     @property
     @abstractmethod
@@ -147,34 +184,18 @@ class Recipe(ABC):
         """Make trial `number` of `split`; properties of the trial are repeated for every frame."""
         key = (SPLITS.index(split), number)
         values = self.trial(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key)))
-        for name, field in self.fields.items():
-            if field.per_trial:
-                values[name] = np.broadcast_to(np.asarray(values[name], field.dtype), (self.frames, *field.shape))
+        for name, stored in self.fields.items():
+            if stored.per_trial:
+                values[name] = np.broadcast_to(np.asarray(values[name], stored.dtype), (self.frames, *stored.shape))
         return values
 
     def values(self) -> dict:
         """Plain values of the recipe."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
 
     def versions(self) -> dict[str, str]:
         """Versions of the packages that can change the data."""
         return {package: version(package) for package in sorted(self.packages)}
-
-    def require_whole(self, name: str, minimum: int) -> None:
-        """Raise unless the value `name` is a whole number of at least `minimum`."""
-        check_count(name, getattr(self, name), minimum)
-
-    def require_number(self, name: str, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> None:
-        """Raise unless the value `name` is a finite number from `minimum` (excluded if `exclusive`) to `maximum`."""
-        check_number(name, getattr(self, name), minimum, maximum, exclusive)
-
-    def require_range(self, name: str, minimum: Number, exclusive: bool = False, maximum: Number = math.inf) -> None:
-        """Raise unless the value `name` is a pair of growing finite numbers in this range."""
-        value = getattr(self, name)
-        if not isinstance(value, tuple | list) or len(value) != 2:
-            raise DtypeError(f"{name}: expected a lowest and a highest number, got {value!r}")
-        check_number(f"{name}[0]", value[0], minimum, maximum, exclusive)
-        check_number(f"{name}[1]", value[1], value[0], maximum)
 
 
 def describe_folder(
@@ -192,21 +213,9 @@ def describe_folder(
         "recipe": recipe,
         "versions": dict(versions),
         "frame_format": frame_format.description(),
-        "fields": {name: field.description() for name, field in fields.items()},
+        "fields": {name: stored.description() for name, stored in fields.items()},
         "shards": [asdict(shard) for shard in shards],
     }
-
-
-def check_number(
-    name: str, value: object, minimum: Number, maximum: Number = math.inf, exclusive: bool = False
-) -> None:
-    """Raise unless `value` is a finite number from `minimum` (excluded if `exclusive`) to `maximum`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DtypeError(f"{name}: expected a number, got {value!r}")
-    if not math.isfinite(value) or value < minimum or value > maximum or (exclusive and value == minimum):
-        bound = f"above {minimum:g}" if exclusive else f"of at least {minimum:g}"
-        bound += "" if math.isinf(maximum) else f" and at most {maximum:g}"
-        raise InputError(f"{name}: expected a finite number {bound}, got {value!r}")
 
 
 def _plain(value):

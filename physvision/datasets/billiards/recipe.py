@@ -12,7 +12,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.billiards.appearance import DrawingStyle, camera_path, draw_frames
 from physvision.datasets.billiards.simulation import Table, simulate
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, number, span, whole
 from physvision.video.overlay import Arrow, CircleOutline, OverlayShape
 
 _MAX_PLACEMENTS = 10_000
@@ -43,37 +43,27 @@ class BilliardsRecipe(Recipe):
         shake: Standard deviation of the camera's offset from frame to frame, pixels.
     """
 
-    trials: int = 10_000
-    frames: int = 300
-    balls: int = 3
-    size: int = 64
-    radius: Number = 3.2
-    fps: Number = 30
-    speed: tuple[Number, Number] = (0.3, 1.5)
-    restitution: Number = 1.0
-    sliding_deceleration: Number = 0.0
-    masses: tuple[Number, Number] = (1.0, 1.0)
+    trials: int = whole(10_000, 1)
+    frames: int = whole(300, 1)
+    balls: int = whole(3, 1)
+    size: int = whole(64, 2)
+    radius: Number = number(3.2, 0, exclusive=True)
+    fps: Number = number(30, 0, exclusive=True)
+    speed: tuple[Number, Number] = span((0.3, 1.5), 0)
+    restitution: Number = number(1.0, 0, 1)
+    sliding_deceleration: Number = number(0.0, 0)
+    masses: tuple[Number, Number] = span((1.0, 1.0), 0, exclusive=True)
     colors: tuple[tuple[Number, Number, Number], ...] | None = None
     background: tuple[Number, Number, Number] = (0.0, 0.0, 0.0)
-    texture: Number = 0.0
-    noise: Number = 0.0
-    shake: Number = 0.0
+    texture: Number = number(0.0, 0, 1)
+    noise: Number = number(0.0, 0)
+    shake: Number = number(0.0, 0)
 
     name: ClassVar[str] = "billiards"
 
     def check(self) -> None:
         """Raise if a value is out of range."""
         super().check()
-        self.require_whole("balls", 1)
-        self.require_whole("size", 2)
-        for name in ("radius", "fps"):
-            self.require_number(name, 0, exclusive=True)
-        for name in ("sliding_deceleration", "shake", "noise"):
-            self.require_number(name, 0)
-        for name in ("restitution", "texture"):
-            self.require_number(name, 0, 1)
-        self.require_range("speed", 0)
-        self.require_range("masses", 0, exclusive=True)
         for index, level in enumerate(self.background):
             check_number(f"background[{index}]", level, 0, 1)
         if self.colors is not None and len(self.colors) != self.balls:

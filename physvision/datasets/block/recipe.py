@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from physvision.datasets.block.elasticity import Block
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, number, span, whole
 from physvision.video.overlay import CircleOutline, OverlayShape
 
 # Positions of the marks on the lower edge, in sides of the block, and their red, green and blue.
@@ -40,32 +40,20 @@ class BlockRecipe(Recipe):
         substeps: Number of steps of the solver from frame to frame.
     """
 
-    trials: int = 20
-    frames: int = 51
-    size: int = 96
-    dt: Number = 0.01
-    side: Number = 0.2
-    modulus: tuple[Number, Number] = (1e4, 4e4)
-    ratio: Number = 0.3
-    density: Number = 1000.0
-    gravity: Number = 9.81
-    noise: Number = 0.01
-    substeps: int = 10
+    trials: int = whole(20, 1)
+    frames: int = whole(51, 1)
+    size: int = whole(96, 8)
+    dt: Number = number(0.01, 0, exclusive=True)
+    side: Number = number(0.2, 0, exclusive=True)
+    modulus: tuple[Number, Number] = span((1e4, 4e4), 0, exclusive=True)
+    ratio: Number = number(0.3, 0, 0.49)
+    density: Number = number(1000.0, 0, exclusive=True)
+    gravity: Number = number(9.81, 0)
+    noise: Number = number(0.01, 0)
+    substeps: int = whole(10, 1)
 
     name: ClassVar[str] = "block"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow", "scikit-fem")
-
-    def check(self) -> None:
-        """Raise if a value is out of range."""
-        super().check()
-        for name, minimum in (("size", 8), ("substeps", 1)):
-            self.require_whole(name, minimum)
-        for name in ("dt", "side", "density"):
-            self.require_number(name, 0, exclusive=True)
-        for name in ("gravity", "noise"):
-            self.require_number(name, 0)
-        self.require_number("ratio", 0, 0.49)
-        self.require_range("modulus", 0, exclusive=True)
 
     @property
     def scale(self) -> float:

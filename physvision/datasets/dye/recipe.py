@@ -10,7 +10,7 @@ import numpy as np
 
 from physvision.core import InputError
 from physvision.datasets.dye.spectral import Spectral
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, number, span, whole
 from physvision.video.overlay import Arrow, OverlayShape
 
 _ARROWS = 8  # along each axis of a picture with marks
@@ -36,29 +36,18 @@ class DyeRecipe(Recipe):
         substeps: Number of steps of the solver from frame to frame.
     """
 
-    trials: int = 20
-    frames: int = 11
-    size: int = 64
-    dt: Number = 0.2
-    viscosity: tuple[Number, Number] = (0.02, 0.08)
-    diffusivity: Number = 1e-3
-    speed: Number = 1.0
-    noise: Number = 0.0
-    modes: int = 96
-    substeps: int = 40
+    trials: int = whole(20, 1)
+    frames: int = whole(11, 1)
+    size: int = whole(64, 3)
+    dt: Number = number(0.2, 0, exclusive=True)
+    viscosity: tuple[Number, Number] = span((0.02, 0.08), 0)
+    diffusivity: Number = number(1e-3, 0)
+    speed: Number = number(1.0, 0, exclusive=True)
+    noise: Number = number(0.0, 0)
+    modes: int = whole(96, 8)
+    substeps: int = whole(40, 1)
 
     name: ClassVar[str] = "dye"
-
-    def check(self) -> None:
-        """Raise if a value is out of range."""
-        super().check()
-        for name, minimum in (("size", 3), ("modes", 8), ("substeps", 1)):
-            self.require_whole(name, minimum)
-        for name in ("dt", "speed"):
-            self.require_number(name, 0, exclusive=True)
-        for name in ("diffusivity", "noise"):
-            self.require_number(name, 0)
-        self.require_range("viscosity", 0)
 
     @property
     def frame_format(self) -> FrameFormat:

@@ -14,7 +14,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.pendulum.drawing import RayDrawing
 from physvision.datasets.pendulum.model import Links, build
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, number, whole
 from physvision.video.overlay import OverlayShape, Polyline
 
 # The camera stands this many lengths of the stretched pendulum away, and sees this much more than its circle.
@@ -43,20 +43,20 @@ class PendulumRecipe(Recipe):
         samples: Number of rays across a pixel at an edge.
     """
 
-    trials: int = 100
-    frames: int = 200
+    trials: int = whole(100, 1)
+    frames: int = whole(200, 1)
     lengths: tuple[Number, ...] = (3.0, 3.0, 3.0)
     masses: tuple[Number, ...] | None = None
     damping: Number | tuple[Number, ...] = 0.0
-    gravity: Number = 9.81
-    dt: Number = 0.05
-    size: int = 100
-    radius: Number = 0.35
-    angle: Number = math.pi / 2
-    speed: Number = 1.0
-    noise: Number = 0.0
-    substeps: int = 20
-    samples: int = 4
+    gravity: Number = number(9.81, 0)
+    dt: Number = number(0.05, 0, exclusive=True)
+    size: int = whole(100, 2)
+    radius: Number = number(0.35, 0, exclusive=True)
+    angle: Number = number(math.pi / 2, 0)
+    speed: Number = number(1.0, 0)
+    noise: Number = number(0.0, 0)
+    substeps: int = whole(20, 1)
+    samples: int = whole(4, 1)
 
     name: ClassVar[str] = "pendulum"
     packages: ClassVar[tuple[str, ...]] = ("mujoco", "numpy", "physvision", "pyarrow")
@@ -64,12 +64,6 @@ class PendulumRecipe(Recipe):
     def check(self) -> None:
         """Raise if a value is out of range."""
         super().check()
-        for name, minimum in (("size", 2), ("substeps", 1), ("samples", 1)):
-            self.require_whole(name, minimum)
-        for name in ("dt", "radius"):
-            self.require_number(name, 0, exclusive=True)
-        for name in ("gravity", "angle", "speed", "noise"):
-            self.require_number(name, 0)
         if len(self.lengths) == 0:
             raise InputError("lengths: expected one or more links, got none")
         if self.masses is not None and len(self.masses) != len(self.lengths):

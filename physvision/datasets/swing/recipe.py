@@ -14,7 +14,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.filmed_recipe import FilmedRecipe
 from physvision.datasets.pendulum.model import Links, build
-from physvision.datasets.recipe import Field, Number
+from physvision.datasets.recipe import Field, Number, number, span, whole
 from physvision.datasets.rendering import MOMENTS, Palette, hsv_color, patterned_surface, random_palette
 from physvision.datasets.rendering.cameras import project
 from physvision.datasets.rendering.surfaces import add_clutter
@@ -66,15 +66,15 @@ class SwingRecipe(FilmedRecipe):
         substeps: Number of Runge–Kutta steps from frame to frame, even.
     """
 
-    links: int = 2
-    lengths: tuple[Number, Number] = (0.6, 1.0)
-    masses: tuple[Number, Number] = (0.5, 2.0)
-    damping: tuple[Number, Number] = (0.0, 0.1)
-    gravity: Number = 9.81
-    angle: Number = 1.5
-    speed: Number = 2.0
-    half_width: tuple[Number, Number] = (0.1, 0.18)
-    substeps: int = 20
+    links: int = whole(2, 1)
+    lengths: tuple[Number, Number] = span((0.6, 1.0), 0, exclusive=True)
+    masses: tuple[Number, Number] = span((0.5, 2.0), 0, exclusive=True)
+    damping: tuple[Number, Number] = span((0.0, 0.1), 0)
+    gravity: Number = number(9.81, 0)
+    angle: Number = number(1.5, 0)
+    speed: Number = number(2.0, 0)
+    half_width: tuple[Number, Number] = span((0.1, 0.18), 0, exclusive=True)
+    substeps: int = whole(20, 2)
 
     name: ClassVar[str] = "swing"
     packages: ClassVar[tuple[str, ...]] = ("mujoco", "numpy", "opencv-python-headless", "physvision", "pyarrow")
@@ -82,15 +82,8 @@ class SwingRecipe(FilmedRecipe):
     def check(self) -> None:
         """Raise if a value is out of range."""
         super().check()
-        self.require_whole("links", 1)
         if self.links > 3:
             raise InputError(f"links: expected 1 to 3, got {self.links}")
-        for name in ("lengths", "masses", "half_width"):
-            self.require_range(name, 0, exclusive=True)
-        self.require_range("damping", 0)
-        for name in ("gravity", "angle", "speed"):
-            self.require_number(name, 0)
-        self.require_whole("substeps", 2)
         if self.substeps % 2:
             raise InputError(f"substeps: expected an even number, got {self.substeps}")
 

@@ -13,7 +13,7 @@ from physvision.core import InputError
 from physvision.datasets.billiards.rolling import random_orientations
 from physvision.datasets.billiards.simulation import Motion, Table, simulate
 from physvision.datasets.filmed_recipe import FilmedRecipe
-from physvision.datasets.recipe import Field, Number
+from physvision.datasets.recipe import Field, Number, span
 from physvision.datasets.rendering import MOMENTS, random_palette, random_sphere_texture
 from physvision.datasets.rendering.cameras import project
 from physvision.datasets.tabletop.rendering import TabletopLooks, TabletopRenderer
@@ -67,13 +67,13 @@ class TabletopRecipe(FilmedRecipe):
     """
 
     balls: tuple[int, int] = (1, 5)
-    radius: tuple[Number, Number] = (2.5, 6.0)
-    speed: tuple[Number, Number] = (0.5, 2.0)
-    masses: tuple[Number, Number] = (0.5, 2.0)
-    restitution: tuple[Number, Number] = (0.8, 0.95)
-    wall_restitution: tuple[Number, Number] = (0.7, 0.9)
-    sliding_deceleration: tuple[Number, Number] = (2.0, 10.0)
-    wall_margin: tuple[Number, Number] = (4.0, 12.0)
+    radius: tuple[Number, Number] = span((2.5, 6.0), 0, exclusive=True)
+    speed: tuple[Number, Number] = span((0.5, 2.0), 0)
+    masses: tuple[Number, Number] = span((0.5, 2.0), 0, exclusive=True)
+    restitution: tuple[Number, Number] = span((0.8, 0.95), 0, 1)
+    wall_restitution: tuple[Number, Number] = span((0.7, 0.9), 0, 1)
+    sliding_deceleration: tuple[Number, Number] = span((2.0, 10.0), 0)
+    wall_margin: tuple[Number, Number] = span((4.0, 12.0), 0)
 
     name: ClassVar[str] = "tabletop"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow")
@@ -82,12 +82,6 @@ class TabletopRecipe(FilmedRecipe):
         """Raise if a value is out of range."""
         super().check()
         self.require_whole_range("balls", 1)
-        for name in ("radius", "masses"):
-            self.require_range(name, 0, exclusive=True)
-        for name in ("speed", "sliding_deceleration", "wall_margin"):
-            self.require_range(name, 0)
-        for name in ("restitution", "wall_restitution"):
-            self.require_range(name, 0, maximum=1)
         side, balls, radius = self.size - 2 * self.wall_margin[1], self.balls[1], self.radius[1]
         if side <= 2 * radius or (balls > 1 and balls * math.pi * radius**2 > _MAX_COVER * side**2):
             raise InputError(
