@@ -9,28 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from physvision import (
-        camera,
-        control,
-        core,
-        datasets,
-        envs,
-        estimation,
-        identification,
-        learning,
-        losses,
-        models,
-        perception,
-        physics,
-        prediction,
-        report,
-        trainers,
-        video,
+        camera as camera,
+        control as control,
+        core as core,
+        datasets as datasets,
+        envs as envs,
+        estimation as estimation,
+        identification as identification,
+        learning as learning,
+        losses as losses,
+        models as models,
+        perception as perception,
+        physics as physics,
+        prediction as prediction,
+        report as report,
+        trainers as trainers,
+        video as video,
     )
-    from physvision.core import InputError, PhysvisionError, State, Status, Trajectory
-    from physvision.identification.pipeline import identify
-    from physvision.models import load
-    from physvision.prediction import predict
-    from physvision.simulation import simulate
+    from physvision.core import (
+        InputError as InputError,
+        PhysvisionError as PhysvisionError,
+        State as State,
+        Status as Status,
+        Trajectory as Trajectory,
+    )
+    from physvision.identification.pipeline import identify as identify
+    from physvision.models import load as load
+    from physvision.prediction import predict as predict
+    from physvision.simulation import simulate as simulate
 
     __version__: str
 
@@ -47,34 +53,8 @@ _SYMBOLS = {
     "simulate": "physvision.simulation",
 }
 
-__all__ = [
-    "InputError",
-    "PhysvisionError",
-    "State",
-    "Status",
-    "Trajectory",
-    "__version__",
-    "camera",
-    "control",
-    "core",
-    "datasets",
-    "envs",
-    "estimation",
-    "identification",
-    "identify",
-    "learning",
-    "load",
-    "losses",
-    "models",
-    "perception",
-    "physics",
-    "predict",
-    "prediction",
-    "report",
-    "simulate",
-    "trainers",
-    "video",
-]
+_PACKAGES = ("camera", "control", "core", "datasets", "envs", "estimation", "identification", "learning", "losses")
+_PACKAGES += ("models", "perception", "physics", "prediction", "report", "trainers", "video")
 
 
 def __getattr__(name: str) -> Any:
@@ -84,7 +64,7 @@ def __getattr__(name: str) -> Any:
         value = version("physvision")
     elif name in _SYMBOLS:
         value = getattr(importlib.import_module(_SYMBOLS[name]), name)
-    elif name in __all__:
+    elif name in _PACKAGES:
         value = importlib.import_module(f"physvision.{name}")
     else:
         raise AttributeError(f"module 'physvision' has no attribute {name!r}")
@@ -93,4 +73,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_SYMBOLS, *_PACKAGES, "__version__"})

@@ -2,51 +2,28 @@
 
 from physvision.core.registry import register_all
 from physvision.physics.articulated.builders import (
-    cartpole,
-    cartpole_properties,
-    chain,
-    chain_properties,
-    from_dh,
-    from_dh_properties,
-    tree,
+    cartpole as cartpole,
+    cartpole_properties as cartpole_properties,
+    chain as chain,
+    chain_properties as chain_properties,
+    from_dh as from_dh,
+    from_dh_properties as from_dh_properties,
+    tree as tree,
 )
 from physvision.physics.articulated.contact import (
-    Compliant,
-    ContactLaw,
-    ContactList,
-    ContactSettings,
+    Compliant as Compliant,
+    ContactLaw as ContactLaw,
+    ContactList as ContactList,
+    ContactSettings as ContactSettings,
 )
-from physvision.physics.articulated.engine import Articulation
-from physvision.physics.articulated.loading import load
-from physvision.physics.articulated.model.bodies import Body, Joint
-from physvision.physics.articulated.model.fluid import Fluid
-from physvision.physics.articulated.model.loop_joints import LoopJoint
-from physvision.physics.articulated.model.mechanism import Mechanism
-from physvision.physics.articulated.model.properties import TreeProperties
-from physvision.physics.articulated.model.transmissions import Transmission
-
-__all__ = [
-    "Articulation",
-    "Body",
-    "Compliant",
-    "ContactLaw",
-    "ContactList",
-    "ContactSettings",
-    "Fluid",
-    "Joint",
-    "LoopJoint",
-    "Mechanism",
-    "Transmission",
-    "TreeProperties",
-    "cartpole",
-    "cartpole_properties",
-    "chain",
-    "chain_properties",
-    "from_dh",
-    "from_dh_properties",
-    "load",
-    "tree",
-]
+from physvision.physics.articulated.engine import Articulation as Articulation
+from physvision.physics.articulated.loading import load as load
+from physvision.physics.articulated.model.bodies import Body as Body, Joint as Joint
+from physvision.physics.articulated.model.fluid import Fluid as Fluid
+from physvision.physics.articulated.model.loop_joints import LoopJoint as LoopJoint
+from physvision.physics.articulated.model.mechanism import Mechanism as Mechanism
+from physvision.physics.articulated.model.properties import TreeProperties as TreeProperties
+from physvision.physics.articulated.model.transmissions import Transmission as Transmission
 
 register_all(
     "physvision.physics.articulated",

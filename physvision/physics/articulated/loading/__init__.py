@@ -1,5 +1,3 @@
 """Engines from MJCF and URDF, read by MuJoCo's own compiler."""
 
-from physvision.physics.articulated.loading.load import load
-
-__all__ = ["load"]
+from physvision.physics.articulated.loading.load import load as load
