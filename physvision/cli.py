@@ -125,7 +125,9 @@ def _run_subcommand(program: str, commands: dict[str, Command], arguments: list[
         if described is not function:
             options.add_class_arguments(described, as_group=False)
         subcommands.add_subcommand(name, options, help=summary)
-    parsed = parser.instantiate(parser.parse_args(_with_switches(arguments, parser)))
+    # Before jsonargparse 4.49 this method had another name.
+    instantiate = getattr(parser, "instantiate", None) or parser.instantiate_classes
+    parsed = instantiate(parser.parse_args(_with_switches(arguments, parser)))
     command, values = commands[parsed.subcommand], dict(vars(parsed[parsed.subcommand]))
     del values["config"]
     function, *given = command if isinstance(command, tuple) else (command,)
