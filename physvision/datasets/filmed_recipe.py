@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physvision.core import InputError
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_span, number, span, whole
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_span, integer, real, span
 from physvision.datasets.rendering import CameraPath, Lighting, Sensor, handheld_path, intrinsics, random_lighting
 
 
@@ -33,17 +33,17 @@ class FilmedRecipe(Recipe):
         masks: If true, store which object each pixel shows.
     """
 
-    trials: int = whole(1250, 1)
-    size: int = whole(64, 16)
-    fps: Number = number(30, 0, exclusive=True)
-    tilt: Number = number(15.0, 0, 45)
-    roll: Number = number(6.0, 0)
-    shake: Number = number(0.15, 0)
+    trials: int = integer(1250, 1)
+    size: int = integer(64, 16)
+    fps: Number = real(30, 0, exclusive=True)
+    tilt: Number = real(15.0, 0, 45)
+    roll: Number = real(6.0, 0)
+    shake: Number = real(0.15, 0)
     exposure: tuple[Number, Number] = span((0.1, 0.6), 0, 1)
     contrast: tuple[Number, Number] = span((0.1, 0.6), 0, 1)
-    clutter: int = whole(8, 0)
-    unevenness: Number = number(0.35, 0)
-    flicker: Number = number(0.1, 0)
+    clutter: int = integer(8, 0)
+    unevenness: Number = real(0.35, 0)
+    flicker: Number = real(0.1, 0)
     noise: tuple[Number, Number] = span((0.0, 0.02), 0)
     quality: tuple[int, int] | None = (60, 95)
     masks: bool = True

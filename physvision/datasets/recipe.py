@@ -99,12 +99,12 @@ def check_number(
         raise InputError(f"{name}: expected a finite number {bound}, got {value!r}")
 
 
-def whole(default: int, minimum: int) -> Any:
+def integer(default: int, minimum: int) -> Any:
     """Declare a value of a recipe that is an integer of at least a minimum."""
     return field(default=default, metadata={"check": partial(check_count, minimum=minimum)})
 
 
-def number(default: Number, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> Any:
+def real(default: Number, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> Any:
     """Declare a value of a recipe that is a finite number from a minimum, perhaps excluded, to a maximum."""
     check = partial(check_number, minimum=minimum, maximum=maximum, exclusive=exclusive)
     return field(default=default, metadata={"check": check})
@@ -134,9 +134,9 @@ class Recipe(ABC):
         seed: Seed of all random choices. Trial k of a split is the same whatever the number of trials.
     """
 
-    trials: int = whole(100, 1)
-    frames: int = whole(100, 1)
-    seed: int = whole(0, 0)
+    trials: int = integer(100, 1)
+    frames: int = integer(100, 1)
+    seed: int = integer(0, 0)
 
     name: ClassVar[str]
     # Packages whose version can change the data.

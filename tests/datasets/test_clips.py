@@ -143,3 +143,10 @@ def test_a_spring_is_a_zigzag_with_so_many_coils():
     np.testing.assert_allclose(knots[[0, -1]], [[0, 0], [2, 0]])
     np.testing.assert_allclose(np.abs(knots[1:-1, 1]), 0.15)
     assert (np.diff(np.sign(knots[1:-1, 1])) != 0).sum() == 2 * 4 - 1
+
+
+def test_hands_hold_what_is_thrown_or_dropped_and_tables_are_seen_from_above():
+    motions = {kind: draw(kind).motion for kind in KINDS}
+    assert {kind for kind, motion in motions.items() if motion.held_body == 0} == {"projectile", "fall"}
+    assert all((motion.release > 0) == (motion.held_body is not None) for motion in motions.values())
+    assert {kind for kind, motion in motions.items() if motion.from_above} == {"collision", "circular"}

@@ -18,6 +18,7 @@ from physvision import cli
 from physvision.core import DataError, FileError, InputError, UnsupportedError, resources
 from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, generate, generation, repair
 from physvision.datasets.folder import CHECKSUMS, DESCRIPTION, divide
+from physvision.datasets.recipe import integer, real, span
 
 RECIPE = BilliardsRecipe(trials=40, frames=25, size=32, radius=2.0, balls=2)
 QUIET = {"workers": 1, "progress": False}
@@ -340,3 +341,16 @@ def test_a_ray_cluster_makes_the_same_bytes(tmp_path):
         ray.shutdown()
     assert cli.main([*arguments, "--workers", "1", "--out", str(tmp_path / "here")]) == 0
     assert contents(tmp_path / "ray") == contents(tmp_path / "here")
+
+
+def test_a_declared_range_is_checked_with_its_ends():
+    for declared in (real(1.0, 0), span((1.0, 2.0), 0)):
+        check, value = declared.metadata["check"], declared.default
+        check("value", np.multiply(value, 0.0).tolist())
+        with pytest.raises(InputError, match="value"):
+            check("value", np.multiply(value, -1.0).tolist())
+    for declared in (real(1.0, 0, exclusive=True), span((1.0, 2.0), 0, exclusive=True)):
+        with pytest.raises(InputError, match="above 0"):
+            declared.metadata["check"]("value", np.multiply(declared.default, 0.0).tolist())
+    with pytest.raises(InputError, match="at least 2"):
+        integer(3, 2).metadata["check"]("value", 1)

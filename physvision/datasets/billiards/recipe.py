@@ -12,7 +12,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.billiards.appearance import DrawingStyle, camera_path, draw_frames
 from physvision.datasets.billiards.simulation import Table, simulate
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, number, span, whole
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, integer, real, span
 from physvision.video.overlay import Arrow, CircleOutline, OverlayShape
 
 _MAX_PLACEMENTS = 10_000
@@ -43,21 +43,21 @@ class BilliardsRecipe(Recipe):
         shake: Standard deviation of the camera's offset from frame to frame, pixels.
     """
 
-    trials: int = whole(10_000, 1)
-    frames: int = whole(300, 1)
-    balls: int = whole(3, 1)
-    size: int = whole(64, 2)
-    radius: Number = number(3.2, 0, exclusive=True)
-    fps: Number = number(30, 0, exclusive=True)
+    trials: int = integer(10_000, 1)
+    frames: int = integer(300, 1)
+    balls: int = integer(3, 1)
+    size: int = integer(64, 2)
+    radius: Number = real(3.2, 0, exclusive=True)
+    fps: Number = real(30, 0, exclusive=True)
     speed: tuple[Number, Number] = span((0.3, 1.5), 0)
-    restitution: Number = number(1.0, 0, 1)
-    sliding_deceleration: Number = number(0.0, 0)
+    restitution: Number = real(1.0, 0, 1)
+    sliding_deceleration: Number = real(0.0, 0)
     masses: tuple[Number, Number] = span((1.0, 1.0), 0, exclusive=True)
     colors: tuple[tuple[Number, Number, Number], ...] | None = None
     background: tuple[Number, Number, Number] = (0.0, 0.0, 0.0)
-    texture: Number = number(0.0, 0, 1)
-    noise: Number = number(0.0, 0)
-    shake: Number = number(0.0, 0)
+    texture: Number = real(0.0, 0, 1)
+    noise: Number = real(0.0, 0)
+    shake: Number = real(0.0, 0)
 
     name: ClassVar[str] = "billiards"
 

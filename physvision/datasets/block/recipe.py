@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from physvision.datasets.block.elasticity import Block
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, number, span, whole
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, integer, real, span
 from physvision.video.overlay import CircleOutline, OverlayShape
 
 # Positions of the marks on the lower edge, in sides of the block, and their red, green and blue.
@@ -40,17 +40,17 @@ class BlockRecipe(Recipe):
         substeps: Number of steps of the solver from frame to frame.
     """
 
-    trials: int = whole(20, 1)
-    frames: int = whole(51, 1)
-    size: int = whole(96, 8)
-    dt: Number = number(0.01, 0, exclusive=True)
-    side: Number = number(0.2, 0, exclusive=True)
+    trials: int = integer(20, 1)
+    frames: int = integer(51, 1)
+    size: int = integer(96, 8)
+    dt: Number = real(0.01, 0, exclusive=True)
+    side: Number = real(0.2, 0, exclusive=True)
     modulus: tuple[Number, Number] = span((1e4, 4e4), 0, exclusive=True)
-    ratio: Number = number(0.3, 0, 0.49)
-    density: Number = number(1000.0, 0, exclusive=True)
-    gravity: Number = number(9.81, 0)
-    noise: Number = number(0.01, 0)
-    substeps: int = whole(10, 1)
+    ratio: Number = real(0.3, 0, 0.49)
+    density: Number = real(1000.0, 0, exclusive=True)
+    gravity: Number = real(9.81, 0)
+    noise: Number = real(0.01, 0)
+    substeps: int = integer(10, 1)
 
     name: ClassVar[str] = "block"
     packages: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python-headless", "physvision", "pyarrow", "scikit-fem")

@@ -10,7 +10,7 @@ import numpy as np
 
 from physvision.core import InputError
 from physvision.datasets.dye.spectral import Spectral
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, number, span, whole
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, integer, real, span
 from physvision.video.overlay import Arrow, OverlayShape
 
 _ARROWS = 8  # along each axis of a picture with marks
@@ -36,16 +36,16 @@ class DyeRecipe(Recipe):
         substeps: Number of steps of the solver from frame to frame.
     """
 
-    trials: int = whole(20, 1)
-    frames: int = whole(11, 1)
-    size: int = whole(64, 3)
-    dt: Number = number(0.2, 0, exclusive=True)
+    trials: int = integer(20, 1)
+    frames: int = integer(11, 1)
+    size: int = integer(64, 3)
+    dt: Number = real(0.2, 0, exclusive=True)
     viscosity: tuple[Number, Number] = span((0.02, 0.08), 0)
-    diffusivity: Number = number(1e-3, 0)
-    speed: Number = number(1.0, 0, exclusive=True)
-    noise: Number = number(0.0, 0)
-    modes: int = whole(96, 8)
-    substeps: int = whole(40, 1)
+    diffusivity: Number = real(1e-3, 0)
+    speed: Number = real(1.0, 0, exclusive=True)
+    noise: Number = real(0.0, 0)
+    modes: int = integer(96, 8)
+    substeps: int = integer(40, 1)
 
     name: ClassVar[str] = "dye"
 

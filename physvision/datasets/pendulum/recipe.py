@@ -14,7 +14,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.pendulum.drawing import RayDrawing
 from physvision.datasets.pendulum.model import Links, build
-from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, number, whole
+from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, integer, real
 from physvision.video.overlay import OverlayShape, Polyline
 
 # The camera stands this many lengths of the stretched pendulum away, and sees this much more than its circle.
@@ -43,20 +43,20 @@ class PendulumRecipe(Recipe):
         samples: Number of rays across a pixel at an edge.
     """
 
-    trials: int = whole(100, 1)
-    frames: int = whole(200, 1)
+    trials: int = integer(100, 1)
+    frames: int = integer(200, 1)
     lengths: tuple[Number, ...] = (3.0, 3.0, 3.0)
     masses: tuple[Number, ...] | None = None
     damping: Number | tuple[Number, ...] = 0.0
-    gravity: Number = number(9.81, 0)
-    dt: Number = number(0.05, 0, exclusive=True)
-    size: int = whole(100, 2)
-    radius: Number = number(0.35, 0, exclusive=True)
-    angle: Number = number(math.pi / 2, 0)
-    speed: Number = number(1.0, 0)
-    noise: Number = number(0.0, 0)
-    substeps: int = whole(20, 1)
-    samples: int = whole(4, 1)
+    gravity: Number = real(9.81, 0)
+    dt: Number = real(0.05, 0, exclusive=True)
+    size: int = integer(100, 2)
+    radius: Number = real(0.35, 0, exclusive=True)
+    angle: Number = real(math.pi / 2, 0)
+    speed: Number = real(1.0, 0)
+    noise: Number = real(0.0, 0)
+    substeps: int = integer(20, 1)
+    samples: int = integer(4, 1)
 
     name: ClassVar[str] = "pendulum"
     packages: ClassVar[tuple[str, ...]] = ("mujoco", "numpy", "physvision", "pyarrow")

@@ -14,7 +14,7 @@ import numpy as np
 from physvision.core import InputError
 from physvision.datasets.filmed_recipe import FilmedRecipe
 from physvision.datasets.pendulum.model import Links, build
-from physvision.datasets.recipe import Field, Number, number, span, whole
+from physvision.datasets.recipe import Field, Number, integer, real, span
 from physvision.datasets.rendering import MOMENTS, Palette, hsv_color, patterned_surface, random_palette
 from physvision.datasets.rendering.cameras import project
 from physvision.datasets.rendering.surfaces import add_clutter
@@ -66,15 +66,15 @@ class SwingRecipe(FilmedRecipe):
         substeps: Number of Runge–Kutta steps from frame to frame, even.
     """
 
-    links: int = whole(2, 1)
+    links: int = integer(2, 1)
     lengths: tuple[Number, Number] = span((0.6, 1.0), 0, exclusive=True)
     masses: tuple[Number, Number] = span((0.5, 2.0), 0, exclusive=True)
     damping: tuple[Number, Number] = span((0.0, 0.1), 0)
-    gravity: Number = number(9.81, 0)
-    angle: Number = number(1.5, 0)
-    speed: Number = number(2.0, 0)
+    gravity: Number = real(9.81, 0)
+    angle: Number = real(1.5, 0)
+    speed: Number = real(2.0, 0)
     half_width: tuple[Number, Number] = span((0.1, 0.18), 0, exclusive=True)
-    substeps: int = whole(20, 2)
+    substeps: int = integer(20, 2)
 
     name: ClassVar[str] = "swing"
     packages: ClassVar[tuple[str, ...]] = ("mujoco", "numpy", "opencv-python-headless", "physvision", "pyarrow")
