@@ -87,7 +87,7 @@ class BallLeaves:
 
     def __call__(self, restitution: Tensor, radius: Tensor) -> Mapping[str, Tensor]:
         """Expand restitution and radius to all bodies."""
-        # Restitution is at most one, but its gradient must stay excess that, or it could not come back.
+        # Restitution is at most one, but beyond one its gradient has to stay, or it could not return.
         excess = (restitution - 1.0).clamp_min(0.0).detach()
         # The radius of a wall is zero.
         is_ball = (torch.arange(self.bodies, device=radius.device) < self.balls).to(radius)
@@ -114,7 +114,7 @@ class TableCamera(BoundCamera):
             size: Height and width of the image, pixels.
             background: Red, green, blue of the cloth, 0 to 1.
         """
-        # Walls lie excess the picture.
+        # Walls lie beyond the picture.
         textures = [torch.tensor(list(color)) for color in colors]
         camera = Camera.table(*size, y_down=True)
         world = table(balls, radius, size)

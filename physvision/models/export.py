@@ -23,10 +23,10 @@ from physvision.models.checkpoints import check_weights_match, load, read_checkp
 from physvision.perception.flow import PyramidFlow, save_flow
 from physvision.report import OutputFolder
 
-# Numbers that differ by this share of the largest one are the same: float32 sums of some ten thousand terms, added
-# in another order, err by about the square root of that many units in the last place.
-AGREES = 1e-4
-_TRIED = 5  # frames or windows that both must agree on; a number that nothing was traced with
+# Largest relative difference of outputs: float32 sums of some ten thousand terms, added in another order, differ by
+# about the square root of that many units in the last place.
+MAX_RELATIVE_ERROR = 1e-4
+_NUM_EXAMPLES = 5  # frames or windows that are compared; a batch size that nothing was traced with
 
 Runtime = Callable[[Tensor], Sequence[Any]]
 
@@ -44,7 +44,7 @@ class _Encoder(nn.Module):
 
 
 class _Decoder(nn.Module):
-    """Positions to frames; velocities leave no trace in them."""
+    """Positions to frames, which velocities do not affect."""
 
     def __init__(self, model: PredictiveAutoencoder) -> None:
         super().__init__()
@@ -69,11 +69,15 @@ def export(
             physvision, and are compared with the checkpoint before this command ends.
         small: If true, store large tensors of a model file in half precision.
     """
-    if format == "model" and _holds_flow(checkpoint):
-        print(save_flow(out or "flow.safetensors", _flow(checkpoint)))
-        return
+    path = Path(checkpoint)
+    name = path.stem
+    if format == "model" and path.suffix == ".ckpt" and path.is_file():
+        content = read_checkpoint(checkpoint)
+        # A checkpoint of `physvision fit-flow` has a flow network and no model of motion.
+        if "flow" in content:
+            print(save_flow(out or "flow.safetensors", _flow_network(checkpoint, content)))
+            return
     model = load(checkpoint)
-    name = Path(checkpoint).stem
     if format == "model":
         target = Path(out or f"{name}.safetensors")
         if target.suffix != ".safetensors":
@@ -84,15 +88,10 @@ def export(
         print(f"{path}: agrees to {error:.1e} of its largest number")
 
 
-def _holds_flow(checkpoint: str) -> bool:
-    """Test for a checkpoint of `physvision fit-flow`, which has a flow network and no model of motion."""
-    return Path(checkpoint).suffix == ".ckpt" and Path(checkpoint).is_file() and "flow" in read_checkpoint(checkpoint)
-
-
-def _flow(checkpoint: str) -> PyramidFlow:
-    read = read_checkpoint(checkpoint)
-    network = PyramidFlow(**read["flow"])
-    weights = {name.removeprefix("network."): value for name, value in read["state_dict"].items()}
+def _flow_network(checkpoint: str, content: dict[str, Any]) -> PyramidFlow:
+    """Build the flow network of a checkpoint from its content."""
+    network = PyramidFlow(**content["flow"])
+    weights = {name.removeprefix("network."): value for name, value in content["state_dict"].items()}
     check_weights_match(checkpoint, network.state_dict(), weights)
     network.load_state_dict(weights)
     return network
@@ -103,7 +102,7 @@ def export_programs(
     folder: Path,
     format: Literal["onnx", "torch"],
 ) -> dict[Path, float]:
-    """Encoder and decoder of `model` as programs in `folder`, and how far each is from the model.
+    """Export encoder and decoder of a model as programs, and return the relative error of each.
 
     Raises:
         UnsupportedError: one of them cannot be exported, or what was exported does something else.
@@ -114,18 +113,21 @@ def export_programs(
             "the checkpoint does not say what frames it takes; add a `scene:` to its configuration, as "
             "trainers/pendulum.yaml has one"
         )
+    generator, (width, height) = torch.Generator().manual_seed(0), scene.size
+    frames = torch.rand(_NUM_EXAMPLES, scene.frames_in, scene.channels, height, width, generator=generator)
     errors = {}
-    parts = {
-        "encoder": (_Encoder(model), _frames(scene), ("q", "v")),
-        "decoder": (_Decoder(model), _q(model, scene), ("frame",)),
-    }
     with OutputFolder(folder), torch.no_grad(), _quiet():
+        parts = {
+            "encoder": (_Encoder(model), frames, ("q", "v")),
+            # Positions as the encoder gives them, for which the decoder was trained.
+            "decoder": (_Decoder(model), model.observe(frames).positions[:, -1], ("frame",)),
+        }
         for name, (module, example, outputs) in parts.items():
             path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
             # Traced with two samples, tried with another number of them: the batch stays free.
             runtime = _write(module.eval(), example[:2], outputs, path, scene, format)
             error = _difference(module, runtime, example)
-            if not error <= AGREES:
+            if not error <= MAX_RELATIVE_ERROR:
                 path.unlink()
                 raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
             errors[path] = error
@@ -134,7 +136,7 @@ def export_programs(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back what torch's exporters say of their own insides: whole graphs, and warnings of their dependencies."""
+    """Suppress the output of torch's exporters: whole graphs, and warnings of their dependencies."""
     disabled = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
@@ -145,18 +147,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def _frames(scene: Scene) -> Tensor:
-    wide, high = scene.size
-    generator = torch.Generator().manual_seed(0)
-    return torch.rand(_TRIED, scene.frames_in, scene.channels, high, wide, generator=generator)
-
-
-def _q(model: PredictiveAutoencoder, scene: Scene) -> Tensor:
-    """Positions as the encoder gives them, so that they lie where the decoder knows its way."""
-    with torch.no_grad():
-        return model.observe(_frames(scene)).positions[:, -1]
-
-
 def _write(
     module: nn.Module,
     example: Tensor,
@@ -165,7 +155,7 @@ def _write(
     scene: Scene,
     format: str,
 ) -> Runtime:
-    """The program at `path`, and what runs it."""
+    """Write a program to a file, and return a function that runs it."""
     name = "frames" if "q" in outputs else "q"
     try:
         batch = torch.export.Dim("batch", min=1, max=65_535)
@@ -203,12 +193,12 @@ def _write_onnx(program: Any, name: str, outputs: tuple[str, ...], path: Path, s
 
 
 def _difference(module: nn.Module, runtime: Runtime, example: Tensor) -> float:
-    """Largest difference of the program from the module, as a share of the module's largest number."""
-    worst = 0.0
-    for here, there in zip(_tuple(module(example)), runtime(example), strict=True):
-        away = np.abs(here.numpy() - there).max() / max(float(here.abs().max()), 1e-6)
-        worst = max(worst, float(away)) if np.isfinite(away) else float("inf")
-    return worst
+    """Largest difference of the program's outputs from the module's, relative to the module's largest number."""
+    largest = 0.0
+    for expected, actual in zip(_tuple(module(example)), runtime(example), strict=True):
+        error = np.abs(expected.numpy() - actual).max() / max(float(expected.abs().max()), 1e-6)
+        largest = max(largest, float(error)) if np.isfinite(error) else float("inf")
+    return largest
 
 
 def _tuple(value: Any) -> tuple[Tensor, ...]:
