@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
-# A function; or a function and its first argument, which is given. If that is a class, its fields are options too.
+# A function; or a function and its first argument, whose docstring describes the command. If that is a class, its
+# fields are options too.
 Command = Callable[..., Any] | tuple[Callable[..., Any], Any]
 
 # Name: (function, as module of physvision:name, and line of `physvision --help`).
@@ -117,12 +118,12 @@ def _run_subcommand(program: str, commands: dict[str, Command], arguments: list[
     subcommands = parser.add_subcommands()
     for name, command in commands.items():
         function, *given = command if isinstance(command, tuple) else (command,)
-        described: Any = given[0] if given and isinstance(given[0], type) else function
+        described: Any = given[0] if given else function
         summary = (described.__doc__ or "").partition("\n")[0]
         options = ArgumentParser(description=summary)
         options.add_argument("--config", action="config", help="path of a configuration file")
         options.add_function_arguments(function, as_group=False, skip={len(given)})
-        if described is not function:
+        if isinstance(described, type):
             options.add_class_arguments(described, as_group=False)
         subcommands.add_subcommand(name, options, help=summary)
     # Before jsonargparse 4.49 this method had another name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ FRAME_SCALE, PATH_COLOR = 3, (120, 220, 120)  # film pixels for a screen pixel, 
 
 
 def swing_up(
-    task: str,
+    task: Callable[[], SwingUpTask],
     objective: str = "stabilize",
     learn: bool = False,
     seconds: float | None = None,
@@ -31,7 +32,7 @@ def swing_up(
     """Swing up a pendulum by control through the engine's gradients, and film it.
 
     Args:
-        task: Task, one of `SWING_UP_TASKS`.
+        task: Function that builds the task, one of `SWING_UP_TASKS`.
         objective: stabilize: plan before each step to stand up soon and stay; time: stand after the shortest time;
             effort: stand after the given time with the smallest integral of squared controls.
         learn: If true, start from masses and lengths of 2 kg and 2 m, and refit them each half second; only with the
@@ -45,9 +46,9 @@ def swing_up(
         raise InputError(f"objective: expected one of {', '.join(DEFAULT_SECONDS)}, got {objective!r}")
     if learn and objective != "stabilize":
         raise InputError(f"learn: expected `objective=stabilize`, got {objective}")
-    mechanism = SWING_UP_TASKS[task]()
+    mechanism = task()
     duration = DEFAULT_SECONDS[objective] if seconds is None else check_positive("seconds", seconds)
-    steps, path = check_count("steps", round(duration / DT)), _film_path(task, out)
+    steps, path = check_count("steps", round(duration / DT)), _film_path(task.__name__.replace("_", "-"), out)
     with OutputFolder(path.parent):
         if objective == "stabilize":
             motion = _stabilize(mechanism, steps, learn, seed)
@@ -101,7 +102,7 @@ def breakout(seconds: float = 30.0, frames: int = 1000, seed: int = 0, out: str 
     print(path)
 
 
-COMMANDS = {task: (swing_up, task) for task in SWING_UP_TASKS}
+COMMANDS = {name: (swing_up, task) for name, task in SWING_UP_TASKS.items()}
 COMMANDS |= {"pendulum-pixels": pendulum_pixels, "breakout": breakout}
 
 

@@ -132,22 +132,22 @@ def _rod_chain(rods: int, control_limit: tuple[float, ...], horizon: int) -> Swi
 
 
 def pendulum() -> SwingUpTask:
-    """Build one rod of 1 kg and 1 m, with a motor of 2 N m that is too weak to lift it at once."""
+    """Swing up one rod of 1 kg and 1 m by a motor of 2 N m that is too weak to lift it at once."""
     return _rod_chain(1, (2.0,), 150)
 
 
 def double_pendulum() -> SwingUpTask:
-    """Build two rods of 1 kg and 1 m, with a motor of 8 N m in each joint."""
+    """Swing up two rods of 1 kg and 1 m by a motor of 8 N m in each joint."""
     return _rod_chain(2, (8.0, 8.0), 75)
 
 
 def acrobot() -> SwingUpTask:
-    """Build two rods of 1 kg and 1 m, with a motor of 8 N m between them alone."""
+    """Swing up two rods of 1 kg and 1 m by a motor of 8 N m between them alone."""
     return _rod_chain(2, (0.0, 8.0), 125)
 
 
 def cartpole() -> SwingUpTask:
-    """Build a rod of 0.1 kg and 1 m on a cart of 1 kg that is pushed by at most 10 N."""
+    """Swing up a rod of 0.1 kg and 1 m on a cart of 1 kg that is pushed by at most 10 N."""
     engine = articulated.cartpole(dt=DT, substeps=SUBSTEPS)
     target = (0.0, 0.0, 1.0, 0.0, 0.0)
     weights = (POSITION_WEIGHT, SINE_WEIGHT, COSINE_WEIGHT, VELOCITY_WEIGHT, VELOCITY_WEIGHT)
