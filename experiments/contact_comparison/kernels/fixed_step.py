@@ -138,7 +138,7 @@ def velocities_backward(tree: Tree, work: Workspace, contact: Contact, s: System
             scalar(-1.0) / h * contact.solver.impulse[world, c],
             vec3(restitution_bar, scalar(0.0), scalar(0.0)),
         )
-        weights = WeightedForces(1, 2, 0, forces, scalar(0.0), zero3())
+        weights = WeightedForces(1, 2, 0, forces, scalar(0.0), zero3(), zero3())
         contact_power_backward(tree, work, contact, s, world, 0, pair, weights, separation_bar)
         if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
             s.contact_gradients.pairs.friction[world, pair] = (

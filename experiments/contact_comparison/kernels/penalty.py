@@ -170,7 +170,7 @@ def add_contact_forces_backward(
             )
             add_jacobian_transpose(tree, contact, world, 0, velocity_bar, work.v_bar, row)
             forces = wp.matrix_from_rows(velocity_bar, -force, zero3())
-            weights = WeightedForces(0, 1, 1, forces, scalar(0.0), zero3())
+            weights = WeightedForces(0, 1, 1, forces, scalar(0.0), zero3(), zero3())
             contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
             if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
                 s.contact_gradients.pairs.friction[world, pair] = (

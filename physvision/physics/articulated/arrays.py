@@ -99,10 +99,10 @@ CONTACT_MEMORY = {
     "events.count": field("whole", "evaluations"),  # constraint blocks that take part
     "events.restitution_scale": field("scalar", "evaluations"),  # factor of the restitution of an impact
     "events.impact_pair": field("whole", "evaluations"),  # candidate whose impact ends the flight, or -1
-    "events.uses_midpoint": field("whole", "evaluations"),  # whether a tree has the acceleration of the midpoint
+    "events.uses_midpoint": field("whole", "evaluations"),  # see `kernels/contact/midpoint_step.py`
     "events.monitored_count": field("whole", "evaluations"),  # candidates monitored along the flight
     "events.is_grazing": field("whole"),  # whether a shift of a micrometer would make or remove an event of the step
-    "events.is_free_tree": field("whole", "links"),  # at the root of a tree: whether no block acts on the tree
+    "events.is_midpoint_tree": field("whole", "links"),  # at the root of a tree: whether its flight has a midpoint
     # Status of the rollout.
     "status.residual": field("scalar"),  # largest of all solves
     "status.first_grazing_step": field("whole"),  # -1 if there is none
@@ -145,6 +145,11 @@ CONTACT_MEMORY = {
     "blocks.initial_velocity": field("vec3", "contacts"),  # when the event starts
     "blocks.free_velocity": field("vec3", "contacts"),  # without impulses, with the velocity bias
     "blocks.velocity_bias": field("vec3", "contacts"),
+    # Blocks that are moved to the midpoint of a flight: contact point, from the world's origin
+    # and from that of the first shape, frame and velocity at its start.
+    "blocks.is_midpoint": field("whole", "contacts"),
+    **dict.fromkeys(("blocks.start_point", "blocks.start_arm", "blocks.start_velocity"), field("vec3", "contacts")),
+    "blocks.start_frame": field("mat33", "contacts"),
     # Parameters of blocks that are no contacts (see `kernels/contact/noncontact_constraints.py`).
     "blocks.parent": field("whole", "contacts"),  # contact of a block of rotational friction
     "blocks.compliance": field("scalar", "contacts"),

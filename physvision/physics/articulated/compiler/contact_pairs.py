@@ -63,10 +63,9 @@ class ContactPairs:
         second: Row of each pair's second shape in the engine's geometry, (count,).
         scalar_rows: Rows of dry friction and transmissions.
         capacity: Largest number of blocks of the contact problem in a step.
-        gyroscopic_links: With contact by events, links of free bodies without children, whose rotation is integrated
-            to second order.
         is_centered: If true, free links are integrated about their center of mass, by events.
-        varying_roots: With contact by events, roots of other trees whose inertia or weight depends on their position.
+        varying_roots: With contact by events, roots of trees with joints that rotate, whose inertia or weight depends
+            on their position.
         kernel_options: Options of the kernel module: "convex_pairs" with general convex pairs, "pyramidal" friction,
             and "midway" for contact points midway between surfaces.
         counts: Sizes of the rows of the kernels' arrays.
@@ -98,7 +97,7 @@ class ContactPairs:
         compliant = contact.compliant_law is not None
         self.count = len(pairs)
         self.is_centered = contact.by_events and bool((tree.kind == JOINT_KINDS["free"].code).any())
-        self.gyroscopic_links, self.varying_roots = _position_dependent(tree) if contact.by_events else ([], [])
+        self.varying_roots = _rotating_roots(tree) if contact.by_events else []
         self.limited_joints = np.flatnonzero(tree.limited)
         rotational = np.array([pair.shape_pair.has_rotational_friction for pair in pairs], bool)
         self.scalar_rows = scalar_rows
@@ -243,12 +242,9 @@ class ContactPairs:
         return torch.where(fixed.isnan(), mixed, fixed.to(values))
 
 
-def _position_dependent(tree: KinematicTree) -> tuple[list[int], list[int]]:
-    """Return the links of free bodies without children, and the roots of other trees with joints that rotate."""
-    parents = set(tree.parent.tolist())
-    free = [link for link in np.flatnonzero(tree.kind == JOINT_KINDS["free"].code).tolist() if link not in parents]
-    rotating = set(tree.root[tree.kind != JOINT_KINDS["prismatic"].code].tolist())
-    return free, sorted(rotating - {link for link in free if tree.parent[link] < 0})
+def _rotating_roots(tree: KinematicTree) -> list[int]:
+    """Return the roots of trees with joints that rotate."""
+    return sorted(set(tree.root[tree.kind != JOINT_KINDS["prismatic"].code].tolist()))
 
 
 def _feature_pairs(

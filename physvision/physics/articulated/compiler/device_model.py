@@ -56,7 +56,6 @@ class DeviceModel:
             "body_link": self._integers(tree.body_link),
             "servo_link": self._integers(tree.spring_link),
             "root": self._integers(tree.root),
-            "free_body_link": self._integers(pairs.gyroscopic_links if pairs is not None else []),
             "varying_tree_root": self._integers(pairs.varying_roots if pairs is not None else []),
             "coupling_source": self._integers(tree.coupling_source),
             "coupling_target": self._integers(tree.coupling_target),
@@ -105,7 +104,6 @@ class DeviceModel:
         smooth = friction and not (self.pairs is not None and self.pairs.scalar_rows.friction_velocities.size)
         struct.dry_friction_velocity, struct.has_dry_friction = SETTINGS.friction_velocity, int(smooth)
         struct.has_springs, struct.has_centers = int(springs), int(centered)
-        struct.free_bodies = self._tree_arrays["free_body_link"].numel()
         struct.varying_trees = self._tree_arrays["varying_tree_root"].numel()
         struct.couplings, struct.has_fluid_drag = len(tree.coupling_source), int(tree.drag_axes is not None)
         self._fill(struct, PARAMETERS, parameters)

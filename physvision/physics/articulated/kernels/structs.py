@@ -69,10 +69,8 @@ class TreeStruct:
     coupling_target: wp.array(dtype=wp.int32)  # a velocity; beyond their number a transmission
     coupling_gain: wp.array(dtype=scalar)
     root: wp.array(dtype=wp.int32)  # for a link: first link of its tree
-    varying_trees: int  # trees whose inertia or weight depends on their pose
+    varying_trees: int  # trees whose inertia or weight depends on their pose, or on the axes of a free body
     varying_tree_root: wp.array(dtype=wp.int32)
-    free_bodies: int  # free links without children, whose rotation is integrated to second order
-    free_body_link: wp.array(dtype=wp.int32)
     has_fluid_drag: int
     has_centers: int  # whether the origin of a free link is its center of mass, and not that of its coordinates
 

@@ -177,7 +177,7 @@ def contact_power_backward(
             link = s.model.shapes.link[s.model.pairs.second[pair]]
         total = total + sign * force_moments(tree, work, contact, world, link, w)
     point_bar = vec3(total[0, 0], total[0, 1], total[0, 2])
-    frame_bar = vec3(total[1, 0], total[1, 1], total[1, 2])
+    frame_bar = vec3(total[1, 0], total[1, 1], total[1, 2]) + w.frame_bar
     along_normal = wp.dot(primitive.normal, point_bar)
     gap_bar = separation_bar - DEPTH_SHARE * along_normal
     normal_bar = wp.cross(frame_bar, primitive.normal) - depth * point_bar

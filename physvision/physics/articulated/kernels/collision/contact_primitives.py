@@ -38,6 +38,7 @@ class WeightedForces:
     forces: mat33  # a row for each motion
     is_orientation: scalar  # one for moments, otherwise zero
     point: vec3
+    frame_bar: vec3  # adjoint of a rotation of the contact frame besides that of the power
 
 
 @wp.struct

@@ -196,6 +196,12 @@ def contact_point(primitive: ContactPrimitive, margin: scalar):
 
 
 @wp.func
+def first_shape_origin(contact: Contact, s: System, world: int, pair: int):
+    """Return the origin of the first shape of a pair."""
+    return contact.detection.shape_origin[world, s.model.pairs.first[pair]]
+
+
+@wp.func
 def contact_frame(normal: vec3):
     """Return a normal and two tangents as rows, by J. Frisvad's quaternion with T. Duff's sign (JCGT 6(1), 2017)."""
     unit = scalar(1.0)

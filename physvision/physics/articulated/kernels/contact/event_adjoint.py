@@ -3,7 +3,8 @@
 The acceleration a of a flight and its impulses λ over the remaining time h solve, with f = λ / h and w = v + h a,
 
     R = ID(q, v, a) + B (v + h a) + K(q) − τ − J(q)ᵀ f = 0,      F(λ, u) = 0 with u = J(q) w + separation / h₀,
-where h₀ is the whole step's time. For trees without contact ID is that of the midpoint (`midpoint_step`).
+where h₀ is the whole step's time. ID and J are those of the midpoint where the flight has one, and u contains the
+drift of the contact to it (`midpoint_step`).
 
 For an incoming ā the adjoint of the impulses is λ̄ = (M⁻¹ Jᵀ)ᵀ ā / h; `solve_contacts_backward` turns it into ū, and
 with ā + h Jᵀ ū instead of ā the implicit function theorem on R gives the rest. An impact solves M (v′ − v) = J(q)ᵀ λ
@@ -17,17 +18,28 @@ from ..collision.contact_primitives import WeightedForces
 from ..collision.narrow_phase import copy_link_rotations, update_poses, update_poses_from_links
 from ..collision.narrow_phase_adjoint import separation_backward
 from ..dynamics.forward import solve_inertia_inward, solve_inertia_outward
-from ..dynamics.gyroscopic import gyroscopic_correction_time_derivative
 from ..dynamics.joints import integrate_positions_backward
+from ..dynamics.kinematics import forward_kinematics
 from ..dynamics.transmissions import transmission_backward
 from ..precision import scalar, vec3
-from ..spatial.vectors import zero3
+from ..spatial.vectors import transpose_product, zero3
 from ..structs import BOUNDED, CONTACT, EQUALITY, TORSIONAL_ROLLING, Contact, System, Tree, Workspace
 from .delassus import add_half_jacobian, add_jacobian_transpose, contact_velocity, delassus_response
 from .equality import equality_backward
 from .event_dynamics_adjoint import dynamics_backward
-from .events import FLIGHT, PENETRATION_RECOVERY, has_restitution, penetration_recovery
+from .events import FLIGHT, PENETRATION_RECOVERY, has_restitution, penetration_recovery, separation_velocity
+from .midpoint_step import (
+    CONTACT_MIDPOINT,
+    clear_midpoint_adjoint,
+    go_to_midpoint_backward,
+    update_midpoint_velocity_backward,
+)
 from .solver import solve_contacts_backward
+
+# Poses of the blocks whose adjoint is computed: those of the start, of the midpoint, or of the start after it.
+AT_START = wp.constant(0)
+AT_MIDPOINT = wp.constant(1)
+BACK_AT_START = wp.constant(2)
 
 
 @wp.func
@@ -53,47 +65,118 @@ def time_derivative(
 
 
 @wp.func(inline=True)
-def blocks_backward(
-    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, scale: scalar, is_impact: int
+def drift_backward(
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, c: int, weights: WeightedForces
 ):
-    """Add ū · J w + scale · λ · J m to q_bar[row] and the gradients.
+    """Return the weights of the drift of contact c to the midpoint at its start: the power of −(ū₀ n₀ + F) in v.
+
+    Adds what the velocity v takes to v_bar[row].
+    """
+    velocity_bar = contact.adjoint.velocity_bar[world, c]
+    tangential = drift_force(contact, world, c)
+    frame = contact.blocks.start_frame[world, c]
+    normal_bar = velocity_bar[0] - separation_bar(contact, world, c)
+    force = -transpose_product(frame, vec3(normal_bar, scalar(0.0), scalar(0.0))) - tangential
+    z = scalar(0.0)
+    weights.forces = wp.matrix_from_rows(vec3(z, z, z), vec3(z, z, z), frame * force)
+    weights.frame_bar = wp.cross(tangential, transpose_product(frame, contact.blocks.start_velocity[world, c]))
+    pair = contact.blocks.pair[world, c]
+    for side in range(2):
+        shape = s.model.pairs.first[pair]
+        if side == 1:
+            shape = s.model.pairs.second[pair]
+        i = s.model.shapes.link[shape]
+        pull = scalar(1 - 2 * side) * force
+        while i >= 0:
+            arm = contact.blocks.start_point[world, c] - contact.detection.link_origin[world, i]
+            moment = wp.cross(arm, pull)
+            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+                along = wp.dot(work.axis_linear[world, d], pull) + wp.dot(work.axis_angular[world, d], moment)
+                work.v_bar[world, row, d] = work.v_bar[world, row, d] + along
+            i = tree.parent[i]
+    return weights
+
+
+@wp.func
+def separation_bar(contact: Contact, world: int, c: int):
+    """Return the adjoint of the normal velocity at the start of a flight that `separation_velocity` adds."""
+    bar = scalar(0.0)
+    if contact.blocks.law[world, c] == CONTACT and separation_velocity(contact, world, c) > scalar(0.0):
+        bar = contact.adjoint.velocity_bar[world, c][0]
+    return bar
+
+
+@wp.func
+def drift_force(contact: Contact, world: int, c: int):
+    """Return F = t ū_t, the tangential part of the adjoint of a contact's velocity, in world axes."""
+    velocity_bar = contact.adjoint.velocity_bar[world, c]
+    return transpose_product(contact.blocks.frame[world, c], vec3(scalar(0.0), velocity_bar[1], velocity_bar[2]))
+
+
+@wp.func(inline=True)
+def blocks_backward(
+    tree: Tree,
+    work: Workspace,
+    contact: Contact,
+    s: System,
+    world: int,
+    row: int,
+    state_row: int,
+    place: int,
+    scale: scalar,
+    is_impact: int,
+):
+    """Add ū · J w + scale · λ · J m to q_bar[state_row] and the gradients, for the blocks that are at this place.
 
     W is in step_velocity[row + 1], m in the spare row.
 
-    In an impact restitution adds its part, with v in step_velocity[row]; in a flight, penetration and errors in u do.
+    In an impact restitution adds its part, with v in step_velocity[row]; in a flight, penetration and errors in u do,
+    and the drift to the midpoint.
     """
     spare = s.model.max_events + 1
     recovery = scalar(1 - is_impact) * PENETRATION_RECOVERY / contact.events.remaining_time[world, 0]
     for c in range(contact.events.count[world, row]):
         pair = contact.blocks.pair[world, c]
         law = contact.blocks.law[world, c]
+        is_moved = wp.int32(place != AT_START and contact.blocks.is_midpoint[world, c] != 0)
         velocity_bar = contact.adjoint.velocity_bar[world, c]
-        restitution_bar = scalar(0.0)
+        start_bar = separation_bar(contact, world, c)
         if is_impact != 0:
-            restitution_bar = contact.adjoint.restitution_bar[world, c]
+            start_bar = contact.adjoint.restitution_bar[world, c]
         forces = wp.matrix_from_rows(
-            velocity_bar, scale * contact.solver.impulse[world, c], vec3(restitution_bar, scalar(0.0), scalar(0.0))
+            velocity_bar, scale * contact.solver.impulse[world, c], vec3(start_bar, scalar(0.0), scalar(0.0))
         )
         is_rotational = scalar(wp.int32(law == TORSIONAL_ROLLING))
-        weights = WeightedForces(row + 1, spare, row, forces, is_rotational, zero3())
-        if law == EQUALITY:
-            equality_backward(tree, work, contact, s, world, row, pair, weights, recovery * velocity_bar)
-        elif law != BOUNDED:
+        weights = WeightedForces(row + 1, spare, row, forces, is_rotational, zero3(), zero3())
+        if place == AT_MIDPOINT:
+            if is_moved != 0:
+                weights.forces = wp.matrix_from_rows(
+                    velocity_bar, scale * contact.solver.impulse[world, c], velocity_bar
+                )
+                along = transpose_product(contact.blocks.start_frame[world, c], contact.blocks.start_velocity[world, c])
+                weights.frame_bar = -wp.cross(drift_force(contact, world, c), along)
+        elif is_moved != 0:
+            weights = drift_backward(tree, work, contact, s, world, row, c, weights)
+        if law == EQUALITY and place != AT_MIDPOINT:
+            equality_backward(tree, work, contact, s, world, state_row, pair, weights, recovery * velocity_bar)
+        elif law != BOUNDED and (place != AT_MIDPOINT or is_moved != 0):
             fraction = (
                 penetration_recovery(contact, world, c)
                 * scalar(1 - is_impact)
                 / contact.events.remaining_time[world, 0]
             )
-            separation_bar = (scalar(1.0) - is_rotational) * fraction * velocity_bar[0]
-            contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
-        if s.contact_gradients.is_requested != 0 and law == TORSIONAL_ROLLING:
+            gap_bar = (scalar(1.0) - is_rotational) * fraction * velocity_bar[0]
+            if place == AT_MIDPOINT:
+                gap_bar = scalar(0.0)
+            contact_power_backward(tree, work, contact, s, world, state_row, pair, weights, gap_bar)
+        if s.contact_gradients.is_requested != 0 and place != AT_MIDPOINT and law == TORSIONAL_ROLLING:
             s.contact_gradients.pairs.torsional_friction[world, pair] = (
                 s.contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]
             )
             s.contact_gradients.pairs.rolling_friction[world, pair] = (
                 s.contact_gradients.pairs.rolling_friction[world, pair] + contact.adjoint.upper_bar[world, c]
             )
-        elif s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
+        elif s.contact_gradients.is_requested != 0 and place != AT_MIDPOINT and pair < s.model.pairs.count:
             s.contact_gradients.pairs.friction[world, pair] = (
                 s.contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]
             )
@@ -173,7 +256,13 @@ def impulses_backward(
     solve_contacts_backward(contact, world, count)
     for c in range(count):
         velocity_bar = contact.adjoint.velocity_bar[world, c]
-        add_jacobian_transpose(tree, contact, world, c, velocity_bar, work.v_bar, row)
+        start_bar = vec3(separation_bar(contact, world, c), scalar(0.0), scalar(0.0))
+        if contact.events.kind[world, row] != FLIGHT:
+            start_bar = zero3()
+        if contact.events.uses_midpoint[world, row] == CONTACT_MIDPOINT:
+            if contact.blocks.is_midpoint[world, c] != 0:
+                start_bar = velocity_bar  # the drift contains J v once more
+        add_jacobian_transpose(tree, contact, world, c, velocity_bar + start_bar, work.v_bar, row)
         add_half_jacobian(tree, work, contact, world, c, velocity_bar / scale)
         if contact.events.kind[world, row] == FLIGHT:
             remaining_bar += wp.dot(velocity_bar, contact_velocity(tree, contact, world, c, work.a, row))
@@ -213,20 +302,27 @@ def event_backward(
     world: int,
     step: int,
     row: int,
+    visit: int,
     next_remaining_bar: scalar,
 ):
     """Propagate the adjoints in row + 1 to `row`, for a flight or an impact.
 
-    Returns that of the remaining time at the start.
+    A flight with contacts at its midpoint is visited twice: for its second evaluation, and for the first, whose
+    accelerations are then in the workspace. Returns the adjoint of the remaining time at the start.
     """
     is_flight = contact.events.kind[world, row] == FLIGHT
     remaining = contact.events.remaining_time[world, row]
     count = contact.events.count[world, row]
     spare = s.model.max_events + 1
+    midpoint = s.model.max_events + 2
+    is_moved = contact.events.uses_midpoint[world, row] == CONTACT_MIDPOINT
     remaining_bar = scalar(next_remaining_bar)
     scale = scalar(1.0)
     if is_flight:
         scale = scalar(-1.0) / remaining
+    if visit == 1:
+        pass
+    elif is_flight:
         remaining_bar = flight_backward(tree, work, contact, s, world, row, next_remaining_bar)
     else:
         for d in range(tree.velocities):
@@ -235,13 +331,13 @@ def event_backward(
             work.a_bar[world, row, d] = work.v_bar[world, row + 1, d]
     solve_inertia_inward(tree, work, world, work.a_bar, row)
     if count > 0:
-        if is_flight and contact.events.monitored_count[world, row] != 0:
+        if is_moved:
+            update_poses_from_links(tree, work, contact, s, world, midpoint)
+        elif is_flight and contact.events.monitored_count[world, row] != 0:
             update_poses_from_links(tree, work, contact, s, world, row)
         copy_link_rotations(tree, work, contact, world)
         remaining_bar += impulses_backward(tree, work, contact, s, world, step, row, scale)
     solve_inertia_outward(tree, work, world, work.multiplier, row)
-    if is_flight:
-        remaining_bar += gyroscopic_correction_time_derivative(tree, work, world, row, remaining)
     if count > 0:
         for d in range(tree.velocities):
             work.step_velocity[world, row, d] = work.v[world, row, d]
@@ -255,7 +351,29 @@ def event_backward(
                 remaining_bar += wp.dot(virtual_velocity, contact.solver.impulse[world, c]) / (remaining * remaining)
         else:
             restitution_backward(tree, work, contact, s, world, row)
-        is_impact = wp.int32(not is_flight)
-        blocks_backward(tree, work, contact, s, world, row, scale, is_impact)
-    remaining_bar += dynamics_backward(tree, work, contact, s, world, step, row)
+    is_impact = wp.int32(not is_flight)
+    place = wp.int32(AT_START)
+    state_row = wp.int32(row)
+    last = wp.int32(AT_START)
+    if is_moved:
+        place = wp.int32(AT_MIDPOINT)
+        state_row = midpoint
+        last = wp.int32(BACK_AT_START)
+        if visit == 0:
+            clear_midpoint_adjoint(tree, work, world, midpoint)
+    while place <= last:
+        if place == BACK_AT_START:
+            state_row = row
+            forward_kinematics(tree, work, world, row)
+            update_poses_from_links(tree, work, contact, s, world, row)
+            copy_link_rotations(tree, work, contact, world)
+        if count > 0:
+            blocks_backward(tree, work, contact, s, world, row, state_row, place, scale, is_impact)
+        if place != BACK_AT_START:
+            remaining_bar += dynamics_backward(tree, work, contact, s, world, step, row)
+        place += 1
+    if is_moved and visit == 0:
+        remaining_bar += update_midpoint_velocity_backward(tree, work, contact, world, row, midpoint, remaining)
+    elif is_moved:
+        remaining_bar += go_to_midpoint_backward(tree, work, contact, world, row, midpoint, remaining)
     return remaining_bar

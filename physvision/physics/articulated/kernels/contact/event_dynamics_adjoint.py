@@ -9,7 +9,13 @@ from ..dynamics.kinematics import forward_kinematics
 from ..precision import scalar
 from ..structs import Contact, System, Tree, Workspace
 from .events import FLIGHT
-from .midpoint_step import clear_midpoint_adjoint, go_to_midpoint_backward, update_midpoint_velocity_backward
+from .midpoint_step import (
+    FREE_MIDPOINT,
+    NO_MIDPOINT,
+    clear_midpoint_adjoint,
+    go_to_midpoint_backward,
+    update_midpoint_velocity_backward,
+)
 
 
 @wp.func
@@ -30,7 +36,8 @@ def dynamics_backward(tree: Tree, work: Workspace, contact: Contact, s: System, 
     """Add λᵀ ID(q, v, a) of a flight, or −λᵀ M (v′ − v) of an impact, to the adjoints in `row` and the gradients.
 
     M is what inverse dynamics at rest, in the spare row, adds for an acceleration. A flight with a midpoint has two
-    evaluations (`midpoint_step`). Returns the derivative of a flight's term with respect to the remaining time.
+    evaluations (`midpoint_step`); with contacts at the midpoint this is one of them. Returns the derivative of a
+    flight's term with respect to the remaining time.
     """
     is_flight = contact.events.kind[world, row] == FLIGHT
     spare = s.model.max_events + 1
@@ -40,9 +47,10 @@ def dynamics_backward(tree: Tree, work: Workspace, contact: Contact, s: System, 
     interval = contact.events.remaining_time[world, row]
     evaluations = wp.int32(1)
     remaining_bar = scalar(0.0)
-    uses_midpoint = is_flight and contact.events.uses_midpoint[world, row] != 0
-    if uses_midpoint:
+    uses_midpoint = contact.events.uses_midpoint[world, row]
+    if uses_midpoint != NO_MIDPOINT:
         state_row = midpoint
+    if uses_midpoint == FREE_MIDPOINT:
         evaluations = 2
         clear_midpoint_adjoint(tree, work, world, midpoint)
     if not is_flight:
@@ -75,7 +83,7 @@ def dynamics_backward(tree: Tree, work: Workspace, contact: Contact, s: System, 
         if contact.events.count[world, row] > 0 or evaluation > 0:
             propagate_accelerations(tree, work, world, target)
         dynamics_residual_backward(tree, work, s.forces, s.gradients, world, step, target, state_row, interval)
-    if uses_midpoint:
+    if uses_midpoint == FREE_MIDPOINT:
         remaining_bar += go_to_midpoint_backward(tree, work, contact, world, row, midpoint, interval)
     if not is_flight:
         for d in range(tree.velocities):

@@ -1,10 +1,10 @@
 """Steps with contact by events: flights to the next event, in which resting and rolling contacts are held, and impacts.
 
-A flight has one acceleration, that at its start or, for trees without contact, at its midpoint (`midpoint_step`): v(t)
-= v + t a, q(t) = q ⊕ t (v + t a / 2), which is exact for constant forces. Contacts at its start take part: their forces
-are those for which the velocities at the end of the step, v + h a, obey the complementarity of `solver`, with a
-recovery of penetration. Another separation that reaches zero ends the flight, at the time of impact given by a
-bracketed root to rounding. Contacts that touch and approach make an impact, with Newton's restitution.
+A flight has one acceleration, that of its midpoint (`midpoint_step`): v(t) = v + t a, q(t) = q ⊕ t (v + t a / 2), which
+is exact for constant forces. Contacts at its start take part: their forces are those for which the velocities at the
+end of the step obey the complementarity of `solver`, with a recovery of penetration. Another separation that reaches
+zero ends the flight, at the time of impact given by a bracketed root to rounding. Contacts that touch and approach
+make an impact, with Newton's restitution.
 """
 
 import warp as wp
@@ -12,8 +12,11 @@ import warp as wp
 from ..collision.broad_phase import next_candidate
 from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import (
+    contact_point,
     copy_link_rotations,
+    first_shape_origin,
     pair_primitive,
+    update_poses,
     update_poses_from_links,
     write_contact_jacobian,
 )
@@ -25,7 +28,14 @@ from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, Contact, System, Tree, Workspace
 from .delassus import apply_impulses, build_delassus, contact_velocity
 from .equality import add_equality_blocks
-from .midpoint_step import find_free_trees, go_to_midpoint, update_midpoint_velocity
+from .midpoint_step import (
+    CONTACT_MIDPOINT,
+    NO_MIDPOINT,
+    find_midpoint_trees,
+    go_to_midpoint,
+    move_blocks_to_midpoint,
+    update_midpoint_velocity,
+)
 from .rotational_friction import add_rotational_friction
 from .settings import SOLVER
 from .solver import MAX_RESIDUAL, solve_contacts
@@ -36,6 +46,7 @@ IMPACT = wp.constant(1)
 
 MAX_ENERGY_GAIN = wp.constant(scalar(SOLVER.max_energy_gain))
 PENETRATION_RECOVERY = wp.constant(scalar(SOLVER.penetration_recovery))
+SEPARATING_SPEED = wp.constant(scalar(SOLVER.separating_speed))
 MIN_NORMAL_SHARE = wp.constant(scalar(SOLVER.min_normal_share))
 RESTITUTION_TRIALS = wp.constant(SOLVER.restitution_trials)
 
@@ -60,6 +71,7 @@ def add_contact(tree: Tree, work: Workspace, contact: Contact, s: System, world:
         contact.blocks.pair[world, count] = pair
         contact.blocks.law[world, count] = CONTACT
         contact.blocks.initial_velocity[world, count] = velocity
+        contact.blocks.start_velocity[world, count] = velocity
         contact.detection.is_active[world, pair] = 1
         contact.events.count[world, row] = count + 1
         if is_impact:
@@ -84,6 +96,9 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
             if primitive.separation <= threshold and slot < s.model.max_blocks:
                 contact.blocks.friction[world, slot] = s.model.pairs.friction[world, pair]
                 contact.blocks.restitution[world, slot] = s.model.pairs.restitution[world, pair]
+                point = contact_point(primitive, s.model.pairs.margin[pair])
+                contact.blocks.start_point[world, slot] = point
+                contact.blocks.start_arm[world, slot] = point - first_shape_origin(contact, s, world, pair)
                 write_contact_jacobian(tree, work, contact, s, world, slot, pair, primitive)
         else:
             separation = limit_separation(contact, s, world, pair)
@@ -111,6 +126,16 @@ def has_restitution(contact: Contact, s: System, world: int, row: int, c: int):
     return (
         contact.blocks.initial_velocity[world, c][0] < -s.model.restitution_threshold and row < s.model.max_events / 2
     )
+
+
+@wp.func
+def separation_velocity(contact: Contact, world: int, c: int):
+    """Return the normal velocity with which contact c separates at the start of a flight, zero if it does not.
+
+    It is added to that at the end, u: with 0 ≤ λ ⟂ u + u₀ ≥ 0 what separates is pushed only if it would be back at the
+    end of the flight, and leaves with −u₀ then, so that the push adds no energy.
+    """
+    return wp.max(contact.blocks.start_velocity[world, c][0] - SEPARATING_SPEED, scalar(0.0))
 
 
 @wp.func
@@ -144,11 +169,8 @@ def update_free_velocities(tree: Tree, work: Workspace, contact: Contact, s: Sys
                 tree, contact, world, c, work.a, row
             )
             fraction = penetration_recovery(contact, world, c)
-            velocity = velocity + vec3(
-                fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0],
-                z,
-                z,
-            )
+            bias = fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0]
+            velocity = velocity + vec3(bias + separation_velocity(contact, world, c), z, z)
         elif has_restitution(contact, s, world, row, c):
             velocity = velocity + vec3(
                 contact.events.restitution_scale[world, row] * contact.blocks.restitution[world, c] * velocity[0],
@@ -185,12 +207,55 @@ def detect_blocks(tree: Tree, work: Workspace, contact: Contact, s: System, worl
 
 
 @wp.func(inline=True)
-def begin_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int):
-    """Compute accelerations and impulses of the event that starts at `row`; returns the residual of the solver."""
+def solve_event(
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, count: int, is_factored: int
+):
+    """Compute the impulses of an event, and add what they change to its acceleration; returns the residual.
+
+    With `is_factored` the Delassus matrix is up to date.
+    """
+    if is_factored == 0:
+        build_delassus(tree, work, contact, world, count)
+        if s.model.transmissions.count > 0:
+            add_compliance(contact, world, count)
+    residual = scalar(0.0)
+    scale = scalar(1.0)
+    gain = scalar(1.0)
+    for _trial in range(RESTITUTION_TRIALS):
+        # An impact with friction may add energy, λ · (u⁻ + u⁺) / 2: its restitution is halved until it does not.
+        if gain > scalar(0.0):
+            contact.events.restitution_scale[world, row] = scale
+            update_free_velocities(tree, work, contact, s, world, row, count)
+            residual = solve_contacts(contact, world, count)
+            gain = scalar(0.0)
+            if contact.events.kind[world, row] == IMPACT:
+                gain = energy_gain(contact, world, count)
+            scale = scalar(0.5) * scale
+            if _trial == RESTITUTION_TRIALS - 2:
+                scale = scalar(0.0)
+    apply_impulses(tree, work, contact, world, row, count)
+    if contact.events.kind[world, row] == FLIGHT:
+        remaining = contact.events.remaining_time[world, row]
+        for d in range(tree.velocities):
+            work.a[world, row, d] = work.a[world, row, d] + contact.solver.velocity_change[world, row, d] / remaining
+    return residual
+
+
+@wp.func(inline=True)
+def begin_event(
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int, evaluations: int
+):
+    """Compute accelerations and impulses of the event that starts at `row`; returns the residual of the solver.
+
+    Of a flight with contacts at its midpoint only the first `evaluations` of two are computed.
+    """
     remaining = contact.events.remaining_time[world, row]
+    midpoint = s.model.max_events + 2
     interval = scalar(0.0)
+    residual = scalar(0.0)
     count = wp.int32(0)
     state_row = wp.int32(row)
+    uses_midpoint = wp.int32(NO_MIDPOINT)
     evaluation = wp.int32(0)
     last = wp.int32(0)
     while evaluation <= last:
@@ -201,44 +266,27 @@ def begin_event(tree: Tree, work: Workspace, contact: Contact, s: System, world:
                 copy_link_rotations(tree, work, contact, world)
             detect_blocks(tree, work, contact, s, world, step, row)
             count = wp.min(contact.events.count[world, row], s.model.max_blocks)
-            contact.events.uses_midpoint[world, row] = 0
             if contact.events.kind[world, row] == FLIGHT:
                 interval = remaining
-                if tree.varying_trees > 0 and find_free_trees(tree, contact, world, count) > 0:
-                    contact.events.uses_midpoint[world, row] = 1
-                    state_row = s.model.max_events + 2
-                    last = 2
+                if tree.varying_trees > 0:
+                    uses_midpoint = find_midpoint_trees(tree, work, contact, world, row, count, remaining)
+                if uses_midpoint != NO_MIDPOINT:
+                    state_row = midpoint
+                    last = wp.where(uses_midpoint == CONTACT_MIDPOINT, evaluations, 2)
                     go_to_midpoint(tree, work, contact, world, row, state_row, remaining)
+            contact.events.uses_midpoint[world, row] = uses_midpoint
+        elif evaluation == 1 and uses_midpoint == CONTACT_MIDPOINT:
+            move_blocks_to_midpoint(tree, work, contact, s, world, row, midpoint, count)
         if evaluation > 0 or last == 0:
             solve_forward_dynamics(tree, work, s.forces, world, step, row, interval)
-        if evaluation == 1:
+            if count > 0 and (evaluation == last or uses_midpoint == CONTACT_MIDPOINT):
+                is_factored = wp.int32(evaluation == 2 and uses_midpoint == CONTACT_MIDPOINT)
+                evaluation_residual = solve_event(tree, work, contact, s, world, row, count, is_factored)
+                if not (evaluation_residual <= residual):  # NaN is kept
+                    residual = evaluation_residual
+        if evaluation == 1 and last == 2:
             update_midpoint_velocity(tree, work, contact, world, row, state_row, remaining)
         evaluation += 1
-    residual = scalar(0.0)
-    if count > 0:
-        build_delassus(tree, work, contact, world, count)
-        if s.model.transmissions.count > 0:
-            add_compliance(contact, world, count)
-        scale = scalar(1.0)
-        gain = scalar(1.0)
-        for _trial in range(RESTITUTION_TRIALS):
-            # An impact with friction may add energy, λ · (u⁻ + u⁺) / 2: its restitution is halved until it does not.
-            if gain > scalar(0.0):
-                contact.events.restitution_scale[world, row] = scale
-                update_free_velocities(tree, work, contact, s, world, row, count)
-                residual = solve_contacts(contact, world, count)
-                gain = scalar(0.0)
-                if contact.events.kind[world, row] == IMPACT:
-                    gain = energy_gain(contact, world, count)
-                scale = scalar(0.5) * scale
-                if _trial == RESTITUTION_TRIALS - 2:
-                    scale = scalar(0.0)
-        apply_impulses(tree, work, contact, world, row, count)
-        if contact.events.kind[world, row] == FLIGHT:
-            for d in range(tree.velocities):
-                work.a[world, row, d] = (
-                    work.a[world, row, d] + contact.solver.velocity_change[world, row, d] / remaining
-                )
     return residual
 
 
@@ -255,6 +303,8 @@ def end_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: i
             work.v[world, row + 1, d] = work.v[world, row, d] + contact.solver.velocity_change[world, row, d]
         contact.events.remaining_time[world, row + 1] = remaining
     else:
+        if contact.events.uses_midpoint[world, row] == CONTACT_MIDPOINT:
+            update_poses(tree, contact, s, world, work.q, row)
         find_event(tree, work, contact, s, world, row)
         t = contact.events.duration[world, row]
         integrate_flight(tree, work, world, row, t)
@@ -302,7 +352,7 @@ def run_events(
     event = wp.int32(0)
     has_failed = wp.int32(0)
     while event < s.model.max_events and contact.events.remaining_time[world, event] > scalar(0.0) and has_failed == 0:
-        residual = begin_event(tree, work, contact, s, world, step, event)
+        residual = begin_event(tree, work, contact, s, world, step, event, 2)
         # NaN fails this comparison.
         if contact.events.count[world, event] > s.model.max_blocks or not (residual < MAX_RESIDUAL):
             has_failed = 1

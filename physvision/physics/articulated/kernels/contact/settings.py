@@ -23,6 +23,16 @@ class ContactSolverSettings:
         time_tolerance: Relative accuracy of a time of impact. Raising it makes impacts less accurate. 2.0e-7 in
             float32.
         max_root_iterations: Largest number of iterations for a time of impact; a safeguard.
+        midpoint_displacement: Displacement in a flight, m or rad, below which a tree in contact keeps the acceleration
+            of the flight's start, whose error is the square of it. Raising it makes slow motion in contact cheaper and
+            less accurate. 1.0e-4 in float32.
+        max_point_shift: Shift of a contact point from the start to the middle of a flight, relative to the smaller
+            shape, beyond which it is another feature of the shapes.
+        min_normal_cosine: Cosine of the rotation of a normal from the start to the middle of a flight below which it
+            is that of another feature.
+        separating_speed: Speed, m/s or rad/s, at the start of a flight above which a contact separates: it is pushed
+            only if it would return in the flight. Raising it lets contacts that hold gain more energy; below it resting
+            contacts have a derivative.
         penetration_recovery: Fraction of a penetration that is recovered in a step. With separation g and velocity u,
             per step, g′ = g + h (u + u′) / 2 and u′ = −κ g / h: the eigenvalues are real up to 6 − 4 √2; beyond, feet
             hop.
@@ -74,6 +84,10 @@ class ContactSolverSettings:
     max_dip_ratio: float = 2.02
     time_tolerance: float = 4.0e-16
     max_root_iterations: int = 100
+    midpoint_displacement: float = 3.0e-6
+    max_point_shift: float = 0.3
+    min_normal_cosine: float = 0.95
+    separating_speed: float = 1.0e-4
     penetration_recovery: float = 0.34
     min_normal_share: float = 1.0e-12
     max_energy_gain: float = 1.0e-10
@@ -112,6 +126,7 @@ if not DOUBLE:
         contact_tolerance=1.0e-5,
         grazing_distance=1.0e-4,
         time_tolerance=2.0e-7,
+        midpoint_displacement=1.0e-4,
         min_normal_share=1.0e-6,
         max_energy_gain=1.0e-4,
         max_residual=1.0e-3,

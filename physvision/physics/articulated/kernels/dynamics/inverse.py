@@ -30,7 +30,6 @@ from ..structs import (
     WorkspaceStruct,
 )
 from .fluid_drag import add_fluid_drag, fluid_drag_backward
-from .gyroscopic import gyroscopic_correction_backward
 from .joint_forces import (
     apply_joint_forces,
     centering_moments_backward,
@@ -101,8 +100,6 @@ def dynamics_residual_backward(
     couplings_backward(tree, work, world, row)
     if tree.has_centers != 0:
         centering_moments_backward(tree, work, forces, gradients, world, step, row, state_row)
-    if h > scalar(0.0):
-        gyroscopic_correction_backward(tree, work, gradients, world, row, h)
     for i in range(tree.links):
         work.velocity_bar_angular[world, i] = zero3()
         work.velocity_bar_linear[world, i] = zero3()

@@ -5,7 +5,6 @@ import warp as wp
 from ..precision import scalar
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import FREE, Forces, Gradients, Tree, Workspace
-from .gyroscopic import add_gyroscopic_correction
 from .joints import add3, read3, subtract_spring_force
 
 
@@ -105,8 +104,6 @@ def apply_joint_forces(tree: Tree, work: Workspace, forces: Forces, world: int, 
             work.rhs[world, d] = work.rhs[world, d] + push
     if tree.has_centers != 0:
         add_centering_moments(tree, work, forces, world, step)
-    if h > scalar(0.0):
-        add_gyroscopic_correction(tree, work, world, row, h)
     if tree.has_springs != 0:
         for i in range(tree.links):
             subtract_spring_force(tree, work, world, row, i, work.rhs)

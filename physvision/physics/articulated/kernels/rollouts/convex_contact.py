@@ -101,7 +101,7 @@ def constrained_dynamics_backward(
                 reference, s.model.convex.impedance[pair], contact.detection.separation[world, pair], product[0], power
             )
             forces = wp.matrix_from_rows(velocity_bar, -product, -force)
-            weights = WeightedForces(0, 1, 2, forces, scalar(0.0), zero3())
+            weights = WeightedForces(0, 1, 2, forces, scalar(0.0), zero3(), zero3())
             contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
             if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
                 bar = friction_gradient(stiffness, friction, bits, contact.convex.lag[world, c], weight, power)

@@ -12,6 +12,7 @@ from ..collision.broad_phase import next_candidate
 from ..collision.narrow_phase import candidate_separation, update_poses
 from ..contact.event_adjoint import event_backward
 from ..contact.events import begin_event, end_event, run_events
+from ..contact.midpoint_step import CONTACT_MIDPOINT
 from ..precision import FUSED, Array3d, scalar
 from ..structs import Contact, System, Tree, Workspace
 from .centering import center_state, shift_state_backward, uncenter_state
@@ -59,14 +60,18 @@ def step_backward(
     trajectory_q_bar: Array3d,
     trajectory_v_bar: Array3d,
 ):
-    """Run the events of a step forward, then their adjoints backward; the last event is computed once for both."""
+    """Run the events of a step forward, then their adjoints backward; the last event is computed once for both.
+
+    A flight with contacts at its midpoint is visited twice, once for each of its evaluations, the second first.
+    """
     center_state(tree, work, world, 0)
     contact.events.remaining_time[world, 0] = h
     remaining_bar = scalar(0.0)
     is_backward = wp.int32(0)
+    visit = wp.int32(0)
     row = wp.int32(0)
     while row >= 0:
-        begin_event(tree, work, contact, s, world, step, row)
+        begin_event(tree, work, contact, s, world, step, row, 2 - visit)
         if is_backward == 0:
             end_event(tree, work, contact, s, world, row)
             if contact.events.remaining_time[world, row + 1] > scalar(0.0) and row + 1 < s.model.max_events:
@@ -78,8 +83,9 @@ def step_backward(
                 )
                 shift_state_backward(tree, work, s.gradients, world, row + 1, scalar(-1.0))
         if is_backward != 0:
-            remaining_bar = event_backward(tree, work, contact, s, world, step, row, remaining_bar)
-            row -= 1
+            remaining_bar = event_backward(tree, work, contact, s, world, step, row, visit, remaining_bar)
+            visit = wp.where(visit == 0 and contact.events.uses_midpoint[world, row] == CONTACT_MIDPOINT, 1, 0)
+            row -= 1 - visit
     shift_state_backward(tree, work, s.gradients, world, 0, scalar(1.0))
 
 
