@@ -2,9 +2,9 @@
 
     python benchmarks/contact_energy.py [--scenes 10000] [--first 0] [--record contact_energy.jsonl]
 
-One to eight spheres, capsules and boxes fall on a ground, with friction and restitution from 0 to 1, steps of 2 to 10 ms
-and angular velocities of 10 rad/s. Nothing drives them, so that energy may only fall. A hundred steps of each scene are
-simulated in float64. Lines are added to the record; scenes that are in it already are not simulated again.
+One to eight spheres, capsules and boxes fall on a ground, with friction and restitution from 0 to 1, steps of 2 to 10
+ms and angular velocities of 10 rad/s. Nothing drives them, so that energy may only fall. A hundred steps of each scene
+are simulated in float64. Lines are added to the record; scenes that are in it already are not simulated again.
 """
 
 from __future__ import annotations
