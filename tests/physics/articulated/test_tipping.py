@@ -54,7 +54,7 @@ def exact(turn: float, total: float) -> tuple[float, float]:
 def test_a_box_tips_over_or_falls_back(beyond):
     """Left to itself a little beyond, or before, the angle at which its center is above its edge.
 
-    Acceleration is held over a step, so the scheme is of first order: a quarter of the step, a quarter of the error.
+    A quarter of the step has a sixteenth of the error: second order.
     """
     turn, total = LEAN + beyond, 0.4
     target = exact(turn, total)
@@ -63,10 +63,10 @@ def test_a_box_tips_over_or_falls_back(beyond):
     for dt in (4e-3, 1e-3, 2.5e-4):
         result = tipped(dt, turn, total)
         errors.append(max(abs(result[0] - target[0]), abs(result[1] - target[1])))
-        assert abs(result[2]) < dt * 0.05  # the edge stays where it is
-    assert errors[-1] < 2e-3
+        assert abs(result[2]) < dt**2  # the edge stays where it is
+    assert errors[-1] < 1e-5
     for coarse_steps, fine in pairwise(errors):
-        assert 3.5 < coarse_steps / fine < 4.5
+        assert 14.0 < coarse_steps / fine < 18.0
 
 
 def test_a_box_that_leans_less_is_set_down_flat():

@@ -84,7 +84,7 @@ class ContactSolverSettings:
     max_dip_ratio: float = 2.02
     time_tolerance: float = 4.0e-16
     max_root_iterations: int = 100
-    midpoint_displacement: float = 3.0e-6
+    midpoint_displacement: float = 1.0e-5
     max_point_shift: float = 0.3
     min_normal_cosine: float = 0.95
     separating_speed: float = 1.0e-4
