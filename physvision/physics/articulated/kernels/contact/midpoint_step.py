@@ -21,8 +21,8 @@ Along the normal the drift is n · U − n₀ · U₀ with the relative velociti
 − U₀): tangents are not compared with those at another pose, where the rule that chooses them may choose others. The gap
 stays that of the start.
 
-Trees in contact that hardly move keep the acceleration of the start: its error is the square of their displacement in
-the step. So do trees with loop joints, and contacts whose shapes touch with other features at the midpoint (they have
+Trees in contact that hardly move keep the acceleration of the start: its error is in proportion to their displacement
+in the step. So do trees with loop joints, and contacts whose shapes touch with other features at the midpoint (they have
 another point or normal there) have the Jacobian of the start.
 
 Adjoint, of each of the two evaluations, the second first: from that of a the implicit function theorem gives those of
@@ -57,7 +57,8 @@ CONTACT_MIDPOINT = wp.constant(2)  # of trees in contact too
 TOUCHED = wp.constant(2)
 LOOPED = wp.constant(3)
 
-MIDPOINT_DISPLACEMENT = wp.constant(scalar(SOLVER.midpoint_displacement))
+MIDPOINT_SPEED = wp.constant(scalar(SOLVER.midpoint_speed))
+MIDPOINT_ACCELERATION = wp.constant(scalar(SOLVER.midpoint_acceleration))
 MAX_POINT_SHIFT = wp.constant(scalar(SOLVER.max_point_shift))
 MIN_NORMAL_COSINE = wp.constant(scalar(SOLVER.min_normal_cosine))
 
@@ -90,10 +91,10 @@ def find_midpoint_trees(tree: Tree, work: Workspace, contact: Contact, world: in
     for i in range(tree.links):
         root = tree.root[i]
         if contact.events.is_midpoint_tree[world, root] == TOUCHED:
-            displacement = scalar(0.0)
+            speed = scalar(0.0)
             for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                displacement = wp.max(displacement, h * wp.abs(work.v[world, row, d]))
-            if displacement > MIDPOINT_DISPLACEMENT:
+                speed = wp.max(speed, wp.abs(work.v[world, row, d]))
+            if speed > wp.min(MIDPOINT_SPEED, MIDPOINT_ACCELERATION * h):
                 contact.events.is_midpoint_tree[world, root] = 1
                 kinds = wp.int32(CONTACT_MIDPOINT)
     for k in range(tree.varying_trees):

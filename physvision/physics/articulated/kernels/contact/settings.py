@@ -23,9 +23,10 @@ class ContactSolverSettings:
         time_tolerance: Relative accuracy of a time of impact. Raising it makes impacts less accurate. 2.0e-7 in
             float32.
         max_root_iterations: Largest number of iterations for a time of impact; a safeguard.
-        midpoint_displacement: Displacement in a flight, m or rad, below which a tree in contact keeps the acceleration
-            of the flight's start, whose error is the square of it. Raising it makes slow motion in contact cheaper and
-            less accurate. 1.0e-4 in float32.
+        midpoint_speed: Speed, m/s or rad/s, below which a tree in contact keeps the acceleration of the flight's start.
+            Raising it makes slow motion in contact cheaper, and of first order in the step.
+        midpoint_acceleration: Speed over the time of the flight, m/s² or rad/s², above which a tree has the
+            acceleration of the midpoint at any speed, so that short steps are of second order.
         max_point_shift: Shift of a contact point from the start to the middle of a flight, relative to the smaller
             shape, beyond which it is another feature of the shapes.
         min_normal_cosine: Cosine of the rotation of a normal from the start to the middle of a flight below which it
@@ -84,7 +85,8 @@ class ContactSolverSettings:
     max_dip_ratio: float = 2.02
     time_tolerance: float = 4.0e-16
     max_root_iterations: int = 100
-    midpoint_displacement: float = 1.0e-5
+    midpoint_speed: float = 6.0e-3
+    midpoint_acceleration: float = 6.0
     max_point_shift: float = 0.3
     min_normal_cosine: float = 0.95
     separating_speed: float = 1.0e-4
@@ -126,7 +128,6 @@ if not DOUBLE:
         contact_tolerance=1.0e-5,
         grazing_distance=1.0e-4,
         time_tolerance=2.0e-7,
-        midpoint_displacement=1.0e-4,
         min_normal_share=1.0e-6,
         max_energy_gain=1.0e-4,
         max_residual=1.0e-3,
