@@ -22,8 +22,8 @@ Along the normal the drift is n · U − n₀ · U₀ with the relative velociti
 stays that of the start.
 
 Trees in contact that hardly move keep the acceleration of the start: its error is in proportion to their displacement
-in the step. So do trees with loop joints, and contacts whose shapes touch with other features at the midpoint (they have
-another point or normal there) have the Jacobian of the start.
+in the step. So do trees with loop joints, and contacts whose shapes touch with other features at the midpoint (they
+have another point or normal there) have the Jacobian of the start.
 
 Adjoint, of each of the two evaluations, the second first: from that of a the implicit function theorem gives those of
 the joint forces at (q, v) and q̄_bar, v̄_bar. Then ā₁ = (h/2) v̄_bar, once more the theorem, at (q̄, v), and last q̄ = q
