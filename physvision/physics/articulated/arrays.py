@@ -109,6 +109,7 @@ CONTACT_MEMORY = {
     "status.fallback_steps": field("whole"),  # steps in which restitution was dropped to limit the number of events
     "status.regularized_impacts": field("whole"),  # impacts whose restitution was lowered so that they add no energy
     "status.penetration": field("scalar"),  # largest at the start of any event
+    "status.block_count": field("whole"),  # blocks of an event that has more than the workspace holds, else zero
     "status.pair_impulse": field("vec3", "pairs"),  # on the pair's first shape, over the last step
     # Collision detection. Candidates are the pairs of features, and two for each joint with limits.
     "detection.is_active": field("whole", "candidates"),  # whether the candidate takes part in the event

@@ -10,12 +10,16 @@ class ArticulatedSettings:
     Attributes:
         max_events: Largest number of flights and impacts in one step. Raising it lets more impacts happen within a
             step and enlarges the workspace; 64 is above what the scenes in tests/verification reach.
+        max_tree_events: Number of flights and impacts in one step for each kinematic tree, where that is more: many
+            bodies that land one after the other each end a flight of all.
         restitution_threshold: Approach speed, m/s, below which an impact has no restitution. Raising it brings bouncing
             bodies to rest earlier; 1 cm/s is the speed of a fall from 5 µm.
         max_initial_penetration: Penetration, m, or violation of a joint limit, rad, with which a world may start.
             Raising it lets deeper penetrations be simulated, whose contact features may be wrong; 1 cm.
-        max_contacts: Largest number of contacts that are solved at once. Raising it enlarges the workspace
-            quadratically; 48 holds six boxes of eight corners.
+        max_contacts: Number of contacts of a world that a workspace holds at first. A scene that needs more gets more,
+            on a CPU. Raising it enlarges all workspaces quadratically; 48 holds six boxes of eight corners.
+        max_contact_memory: Memory, bytes, to which the contacts of a launch may grow. Raising it allows more contacts
+            in a world.
         friction_velocity: Speed, rad/s or m/s, below which smoothed dry friction falls to zero. Raising it makes
             friction smoother and lets joints creep faster; it is not used with contact="event".
         min_mobility: Smallest mobility of a compliant contact, 1/kg, MuJoCo's mjMINVAL.
@@ -47,9 +51,11 @@ class ArticulatedSettings:
     """
 
     max_events: int = 64
+    max_tree_events: int = 4
     restitution_threshold: float = 1e-2
     max_initial_penetration: float = 1e-2
     max_contacts: int = 48
+    max_contact_memory: float = 4e9
     friction_velocity: float = 1e-2
     min_mobility: float = 1e-15
     max_separation_iterations: int = 200

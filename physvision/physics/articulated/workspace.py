@@ -36,6 +36,11 @@ class Allocator:
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype, self.device = dtype, device
 
+    @property
+    def matrix_bytes(self) -> int:
+        """Size of a matrix of three rows, which bounds that of a vector, in bytes."""
+        return 9 * self.dtype.itemsize
+
     def zeros(self, batch: int, *shape: int) -> Tensor:
         """Zeros of shape (batch, *shape)."""
         return self._allocate(torch.zeros, batch, *shape)
@@ -91,10 +96,15 @@ class WorkspacePool:
 
     def give(self, batch: int, rows: int, kind: str, workspace: Workspace) -> None:
         """Return a borrowed workspace. On a GPU, where the launch may still run, torch's allocator takes it."""
-        if self._allocator.device.type == "cpu":
+        is_current = kind != "contacts" or workspace.tensors["blocks.pair"].shape[1] == self._counts["contacts"]
+        if self._allocator.device.type == "cpu" and is_current:
             self._idle.setdefault((batch, rows, kind), []).append(workspace)
             while len(self._idle) > SETTINGS.cached_workspaces:
                 del self._idle[next(iter(self._idle))]
+
+    def drop(self, kind: str) -> None:
+        """Forget the idle workspaces of a kind, whose sizes have changed."""
+        self._idle = {key: idle for key, idle in self._idle.items() if key[2] != kind}
 
     def allocate(self, batch: int, rows: int, kind: str) -> Workspace:
         """Make a new workspace; arguments as in `borrow`."""

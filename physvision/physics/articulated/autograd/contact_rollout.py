@@ -67,9 +67,14 @@ class ContactRollout(TreeOperation):
         return 1 if self.integrator is None else self.integrator.stages * self.substeps
 
     @property
+    def _max_events(self) -> int:
+        assert self.model.pairs is not None
+        return self.model.pairs.max_events
+
+    @property
     def _rows(self) -> int:
         """Number of evaluations that the workspace holds."""
-        return max(SETTINGS.max_events + 3, self._evaluations_per_step + 1)
+        return max(self._max_events + 3, self._evaluations_per_step + 1)
 
     @property
     def _evaluations(self) -> int:
@@ -82,9 +87,10 @@ class ContactRollout(TreeOperation):
         """Structs that are the first arguments of both kernels."""
         if self.structs is not None:
             tree, contacts = self.structs.contact_tree, self.structs.contacts
+            contacts.max_blocks = self.model.counts["contacts"]  # may have grown
         else:
             count, centered = len(CONTACT_PARAMETERS), self.model.pairs is not None and self.model.pairs.is_centered
-            limits = (SETTINGS.max_events, SETTINGS.restitution_threshold, SETTINGS.max_initial_penetration)
+            limits = (self._max_events, SETTINGS.restitution_threshold, SETTINGS.max_initial_penetration)
             values = dict(zip(CONTACT_PARAMETERS, parameters[-count:], strict=True))
             contacts = self.model.contacts_struct(values, *limits)
             tree = self.model.tree_struct(dict(zip(PARAMETERS, parameters[:-count], strict=True)), centered=centered)
@@ -137,8 +143,18 @@ class ContactRollout(TreeOperation):
             self._launch(self._kernel("rollout"), batch, arguments(), False, self._evaluations)
         copies = [contact_workspace.tensors[name].clone() for name in results]
         model.workspaces.give(batch, rows, "backward", workspace)
+        needed = self._missing_blocks(contact_workspace)
         model.workspaces.give(batch, rows, "contacts", contact_workspace)
+        if needed and model.grow_contacts(batch, needed):
+            return self._run(results, *inputs)
         return (positions, velocities, *copies)
+
+    def _missing_blocks(self, contact_workspace: Workspace) -> int:
+        """Number of blocks that a world needed beyond its workspace, zero if all had enough; unknown on a GPU."""
+        counts, pairs = self.model.counts, self.model.pairs
+        if self.model.device.type != "cpu" or pairs is None or counts["contacts"] >= pairs.max_capacity:
+            return 0
+        return int(contact_workspace.tensors["status.block_count"].max())
 
     def _can_record(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
         if self.structs is None or wrenches is not None:

@@ -62,7 +62,9 @@ class ContactPairs:
         first: Row of each pair's first shape in the engine's geometry, (count,).
         second: Row of each pair's second shape in the engine's geometry, (count,).
         scalar_rows: Rows of dry friction and transmissions.
-        capacity: Largest number of blocks of the contact problem in a step.
+        capacity: Number of blocks of the contact problem that a workspace holds at first.
+        max_capacity: Largest number of blocks that the contact problem may have.
+        max_events: Largest number of flights and impacts in one step.
         is_centered: If true, free links are integrated about their center of mass, by events.
         varying_roots: With contact by events, roots of trees with joints that rotate, whose inertia or weight depends
             on their position.
@@ -103,6 +105,8 @@ class ContactPairs:
         self.scalar_rows = scalar_rows
         blocks = self.count + int(rotational.sum()) + len(self.limited_joints)
         self.capacity = min(blocks, SETTINGS.max_contacts) + scalar_rows.count + loops.blocks
+        self.max_events = max(SETTINGS.max_events, SETTINGS.max_tree_events * len(set(tree.root.tolist())))
+        self.max_capacity = blocks + scalar_rows.count + loops.blocks
         self.first = np.array([pair.first for pair in pairs], np.int64)
         self.second = np.array([pair.second for pair in pairs], np.int64)
         self.shape_rows = np.unique(np.concatenate([self.first, self.second, loops.first, loops.second]))

@@ -77,6 +77,22 @@ class DeviceModel:
         self.recorded = LaunchCache()
         self._schedules: dict[tuple[Integrator, int, float], Any] = {}
 
+    def grow_contacts(self, batch: int, needed: int) -> bool:
+        """Enlarge the workspaces of later launches to a number of blocks; returns False where memory forbids it.
+
+        Args:
+            batch: Number of worlds of the launch.
+            needed: Number of blocks that a world needs.
+        """
+        assert self.pairs is not None
+        capacity = min(max(needed, 2 * self.counts["contacts"]), self.pairs.max_capacity)
+        entries = capacity * (2 * capacity + 2 * self.tree.nv + self.tree.links) * self.allocator.matrix_bytes
+        if batch * entries > SETTINGS.max_contact_memory or needed > capacity:
+            return False
+        self.counts["contacts"] = capacity
+        self.workspaces.drop("contacts")
+        return True
+
     def _integers(self, values: Any) -> Tensor:
         return torch.as_tensor(values, dtype=torch.int32, device=self.device)
 
@@ -125,7 +141,7 @@ class DeviceModel:
         for name in ("shapes", "pairs", "groups", "limits", "transmissions", "equalities"):
             getattr(struct, name).count = self.counts[name]
         struct.candidates, struct.noncontact_blocks = self.counts["candidates"], self.counts["noncontact_blocks"]
-        struct.max_blocks, struct.max_events = self.pairs.capacity, max_events
+        struct.max_blocks, struct.max_events = self.counts["contacts"], max_events
         struct.restitution_threshold, struct.max_penetration = restitution_threshold, max_penetration
         for name, value in self._pair_arrays.items():
             fill(struct, name, value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None)

@@ -123,7 +123,7 @@ class StructCache:
             if bool((centered["link_center"] != 0).any()):
                 contact_tree = self.device_model.tree_struct(centered, springs, friction, centered=True)
             contacts = self.device_model.contacts_struct(
-                contact_parameters, SETTINGS.max_events, SETTINGS.restitution_threshold, max_penetration
+                contact_parameters, self._pairs.max_events, SETTINGS.restitution_threshold, max_penetration
             )
         return ModelStructs(tree, contact_tree, contacts, parameters)
 

@@ -356,6 +356,8 @@ def run_events(
         # NaN fails this comparison.
         if contact.events.count[world, event] > s.model.max_blocks or not (residual < MAX_RESIDUAL):
             has_failed = 1
+            if contact.events.count[world, event] > s.model.max_blocks:
+                contact.status.block_count[world] = contact.events.count[world, event]
         else:
             contact.status.residual[world] = wp.max(contact.status.residual[world], residual)
             record_quality(contact, world, event)

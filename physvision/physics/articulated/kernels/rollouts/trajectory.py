@@ -65,6 +65,7 @@ def reset_status(contact: Contact, world: int):
     contact.status.fallback_steps[world] = 0
     contact.status.regularized_impacts[world] = 0
     contact.status.penetration[world] = scalar(0.0)
+    contact.status.block_count[world] = 0
 
 
 @wp.func
