@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,12 +11,12 @@ from jaxtyping import Float, Shaped
 from kornia.geometry import warp_perspective
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.ops import roi_align
 
 from physvision.camera.projection import Projection
 from physvision.core import ShapeError, State, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.roi import boxes_around, crop, sample_points
 from physvision.models.segmentation import (
     Instances,
     InstanceSettings,
@@ -28,14 +27,18 @@ from physvision.models.segmentation import (
     match_order,
 )
 from physvision.models.tabletop import back_project
-from physvision.models.trial_properties import TrackPropertyHead, Tracks
+from physvision.models.trial_properties import TrackPropertyHead, Tracks, radius_of
 from physvision.perception.object_crops import crop_patches
 
 FRAMES = 3
 # Channels of `contrast_channels` in a crop: brightness, magnitude of the difference and of the gradient.
 _CROP_CONTRAST = (0, 2, 3)
 CROP_CHANNELS = (len(_CROP_CONTRAST) + 1) * FRAMES
+# With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
+MOTION_CHANNELS = 2 * (FRAMES - 1)
 CROP_OUTPUTS = 8
+# Largest difference of a pixel's motion from the object's, px a frame: beyond it flow is wrong, or of other objects.
+_MAX_MOTION = 3.0
 # Frames of the context that are segmented for tracks and background: every fourth one.
 _CONTEXT_STEP = 4
 # Standard deviations of position (px) and velocity (px a frame) before training.
@@ -157,8 +160,16 @@ class TableEncoder(Encoder):
             present = self._present(linked)
             tracks = self._tracks(linked, times, frames.shape[1], context)
             values, stds = self._properties(tracks, context, present)
-            images = self._crop_images(recent, augmented, augmented_background)
-            observation = self._state(images, linked[-FRAMES:], tracks)
+            contrast = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
+            images = contrast[:, list(_CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
+            boxes = boxes_around(linked[-1].centroids.detach(), self.crop_extent)
+            masks = torch.stack([frame.masks for frame in linked[-FRAMES:]], 2).flatten(0, 1)
+            # The center of cell k of a mask is at pixel 2 k + ½.
+            channels = [crop(images, boxes, self.crop), crop(masks, boxes - 0.5, self.crop, 0.5)]
+            if self.flow is not None:
+                channels.append(self._motion(recent, boxes, tracks, context, frames.shape[1]))
+            crops = torch.cat(channels, 1)
+            observation = self._state(crops, linked[-FRAMES:], tracks)
             looks = self._looks(frames, times, linked, background)
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
@@ -265,8 +276,7 @@ class TableEncoder(Encoder):
         centroids = torch.stack([instances.centroids for instances in linked], 1)
         area = torch.stack([instances.area for instances in linked], 1)
         confidence = torch.stack([instances.confidence for instances in linked], 1)
-        radius = (area.detach() / math.pi).clamp(1.0, 200.0).sqrt().median(1, True).values.expand_as(area)
-        positions = self._on_table(centroids, radius, context, times)
+        positions = self._on_table(centroids, radius_of(area).expand_as(area), context, times)
         seconds = self.dt * (torch.tensor(times, dtype=positions.dtype, device=positions.device) - (count - 1))
         known = (context.properties or {}).get("walls")
         height, width = self.size
@@ -295,18 +305,13 @@ class TableEncoder(Encoder):
         values, stds = self.properties(detached)
         return {**values, **given, "present": present.to(tracks.positions)}, stds
 
-    def _state(
-        self,
-        images: Tensor,
-        instances: list[Instances],
-        tracks: Tracks,
-    ) -> Observation:
+    def _state(self, crops: Tensor, instances: list[Instances], tracks: Tracks) -> Observation:
         """State in the last frame: centroid and slope, corrected by the network on crops."""
-        corrections = self._correct(images, instances).unflatten(0, (-1, self.slots))
+        corrections = self._correct(crops).unflatten(0, (-1, self.slots))
         limit = _MAX_CORRECTION
         shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
         position = tracks.positions[:, -1] + shift
-        velocity = ((tracks.positions[:, -1] - tracks.positions[:, -FRAMES]) / (FRAMES - 1) + rate) / self.dt
+        velocity = (tracks.slope + rate) / self.dt
         still = torch.zeros_like(position[..., :1])
         q, v = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))
         scale = corrections.new_tensor([_INITIAL_STD[0]] * 2 + [_INITIAL_STD[1] / self.dt] * 2)
@@ -323,41 +328,45 @@ class TableEncoder(Encoder):
             velocity_std=v_std,
         )
 
-    def _crop_images(
-        self, recent: Tensor, augmented: Tensor, background: Tensor
-    ) -> Float[Tensor, "batch channels h w"]:
-        """Channels that all crops of a clip share: contrast of the augmented frames, and optical flow of the real ones.
+    @torch.no_grad()
+    def _motion(
+        self, recent: Tensor, boxes: Tensor, tracks: Tracks, context: ClipContext, count: int
+    ) -> Float[Tensor, "objects channels crop crop"]:
+        """Motion on the table of each pixel around an object, less the object's own slope, px a frame.
 
-        Augmentation does not change what moves, and flows of frames as they are can be kept, see `CachedFlow`.
+        Optical flow leads from a pixel of the last frame to its place in an earlier one. Both places are mapped to the
+        table through the camera of their frame, so that motion of the camera does not count. Flow is that of the frames
+        as they are: augmentation does not change what moves, and `CachedFlow` meets the same pairs again.
         """
-        contrast = contrast_channels(augmented.flatten(0, 1), background.repeat_interleave(FRAMES, 0))
-        images = contrast[:, list(_CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
-        if self.flow is None:
-            return images
-        flows = self.flow(recent[:, :-1].flatten(0, 1), recent[:, 1:].flatten(0, 1))
-        return torch.cat([images, flows.unflatten(0, (-1, FRAMES - 1)).flatten(1, 2)], 1)
+        assert self.flow is not None
+        batch, earlier = len(recent), FRAMES - 1
+        last = recent[:, -1:].expand(-1, earlier, -1, -1, -1)
+        before = recent[:, :-1].flip(1)
+        flows = self.flow(last.flatten(0, 1), before.flatten(0, 1)).unflatten(0, (batch, -1)).flatten(1, 2)
+        # (batch, earlier frames, objects × samples, 2), and the same of the points that flow leads away from.
+        moves = crop(flows, boxes, self.crop).unflatten(0, (batch, -1)).unflatten(2, (earlier, 2))
+        moves = moves.permute(0, 2, 1, 4, 5, 3).flatten(2, 4)
+        points = sample_points(boxes, self.crop).unflatten(0, (batch, -1)).flatten(1, 2)[:, None]
+        radius = radius_of(tracks.area).repeat_interleave(self.crop**2, 2).expand(-1, FRAMES, -1)
+        times = [count - 1 - gap for gap in range(FRAMES)]
+        places = self._on_table(torch.cat([points, points + moves], 1), radius, context, times)
+        gaps = torch.arange(1, FRAMES).to(boxes)[:, None, None]
+        motion = ((places[:, :1] - places[:, 1:]) / gaps).unflatten(2, (self.slots, -1))
+        motion = (motion - tracks.slope[:, None, :, None]).clamp(-_MAX_MOTION, _MAX_MOTION)
+        return motion.permute(0, 2, 1, 4, 3).reshape(-1, MOTION_CHANNELS, self.crop, self.crop)
 
-    def _correct(self, images: Tensor, instances: list[Instances]) -> Float[Tensor, "objects outputs"]:
+    def _correct(self, crops: Tensor) -> Float[Tensor, "objects outputs"]:
         """Outputs of the network on the crop of each object; in training as if the crops were mirrored at random."""
-        batch, centers = len(images), instances[-1].centroids.detach()
-        masks = torch.stack([frame.masks for frame in instances], 2).flatten(0, 1)
-        boxes = torch.cat([centers - 0.5 * self.crop_extent, centers + 0.5 * self.crop_extent], -1).flatten(0, 1)
-        of_image = torch.arange(batch).to(boxes).repeat_interleave(self.slots)
-        of_mask = torch.arange(len(masks)).to(boxes)
-        crops = [
-            roi_align(images, torch.cat([of_image[:, None], boxes], 1), self.crop, sampling_ratio=1),
-            # The center of cell k of a mask is at pixel 2 k + ½.
-            roi_align(masks, torch.cat([of_mask[:, None], boxes - 0.5], 1), self.crop, 0.5, sampling_ratio=1),
-        ]
-        patches = torch.cat(crops, 1)
-        if not self.training or self.flow is not None:
-            return self.network(patches).float()
+        if not self.training:
+            return self.network(crops).float()
         flipped = [axis for axis in (-1, -2) if bool(torch.rand(()) < 0.5)]
-        outputs = self.network(patches.flip(flipped)).float()
-        signs = torch.ones(CROP_OUTPUTS)
+        signs, channel_signs = torch.ones(CROP_OUTPUTS), torch.ones(crops.shape[1])
         for axis in flipped:
             signs[[-axis - 1, -axis + 1]] = -1.0
-        return outputs * signs.to(outputs)
+            if self.flow is not None:
+                channel_signs[-axis - 1 - MOTION_CHANNELS :: 2] = -1.0
+        crops = crops.flip(flipped) * channel_signs.to(crops)[:, None, None]
+        return self.network(crops).float() * signs.to(crops)
 
     def _looks(
         self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor

@@ -188,3 +188,10 @@ def back_project(pixels: Tensor, intrinsics: Tensor, extrinsics: Tensor, height:
     rays = torch.cat([pixels, torch.ones_like(pixels[..., :1])], -1) @ torch.linalg.inv(intrinsics).T @ rotation
     scale = (height - position[:, None, 2]) / rays[..., 2]
     return position[:, None, :2] + scale[..., None] * rays[..., :2]
+
+
+def project(points: Tensor, intrinsics: Tensor, extrinsics: Tensor) -> Tensor:
+    """Project points of the world, (batch, points, 3), to column and row, (batch, points, 2); see `back_project`."""
+    local = points @ extrinsics[:, :3, :3].transpose(1, 2) + extrinsics[:, None, :3, 3]
+    homogeneous = local @ intrinsics.T
+    return homogeneous[..., :2] / homogeneous[..., 2:]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from physvision.core import InputError
 
@@ -16,6 +17,8 @@ from physvision.core import InputError
 _UNIFORM_STD = 1.0 / math.sqrt(12.0)
 # Range of the logarithm of a standard deviation, in units of the prior's.
 _LOG_STD = (-4.0, 0.0)
+# Error, in standard deviations, beyond which its likelihood falls exponentially: no single error counts for many.
+_OUTLIER = 5.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,16 @@ class Tracks:
     confidence: Float[Tensor, "batch times slots"]
     area: Float[Tensor, "batch times slots"]
     walls: Float[Tensor, "batch 4"]
+
+    @property
+    def slope(self) -> Float[Tensor, "batch slots 2"]:
+        """Mean velocity from the last frame but two to the last one, which are consecutive, px a frame."""
+        return 0.5 * (self.positions[:, -1] - self.positions[:, -3])
+
+
+def radius_of(area: Float[Tensor, "batch times slots"]) -> Float[Tensor, "batch 1 slots"]:
+    """Radius of each object from the median area of its masks, px."""
+    return (area.detach() / math.pi).clamp(1.0, 200.0).sqrt().median(1, True).values
 
 
 class TrackPropertyHead(nn.Module):
@@ -153,7 +166,8 @@ def property_loss(
             scale = _mean(truth, weight) / _mean(value, weight).clamp_min(1e-3)
             truth = truth / scale[:, None].detach()
         error = (value - truth) / stds[name]
-        likelihood = 0.5 * error.square().clamp_max(25.0) + stds[name].log()
+        likelihood = functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=_OUTLIER)
+        likelihood = likelihood + stds[name].log()
         terms.append(torch.where(weight, likelihood, 0.0).sum() / max(1, weight.numel()))
     return torch.stack(terms).sum() if terms else torch.zeros((), device=labeled.device)
 

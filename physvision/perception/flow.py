@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from physvision.core import CheckpointError, StrPath
+from physvision.core import CheckpointError, InputError, StrPath
 from physvision.core.checks import check_count
 from physvision.core.registry import register
 from physvision.core.resources import find
@@ -58,12 +58,13 @@ class PyramidFlow(nn.Module):
     dilated convolutions have a large receptive field at low cost.
     """
 
-    def __init__(self, levels: int = 4, width: int = 16) -> None:
-        """Build the network, with zero output.
+    def __init__(self, levels: int = 4, width: int = 16, weights: str | None = None) -> None:
+        """Build the network; without weights its output is zero.
 
         Args:
             levels: Number of levels, each with half the resolution of the next finer one.
             width: Channels of the hidden convolutions.
+            weights: Flow network of the same size whose weights it gets, see `load_flow`.
         """
         super().__init__()
         self.levels, self.width = check_count("levels", levels), check_count("width", width)
@@ -71,6 +72,11 @@ class PyramidFlow(nn.Module):
         self.fine = _FlowRefinement(width)
         # Twice as fast on a CPU.
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        if weights is not None:
+            known = load_flow(weights)
+            if (known.levels, known.width) != (levels, width):
+                raise InputError(f"weights: {weights} has {known.levels} levels of width {known.width}; use these")
+            self.load_state_dict(known.state_dict())
 
     def forward(self, first: Frames, second: Frames) -> FlowField:
         """Estimate the flow from `first` to `second`."""

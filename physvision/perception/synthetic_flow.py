@@ -21,12 +21,15 @@ from torch.utils.data import Dataset
 
 
 class FlowSample(NamedTuple):
-    """Batch of frame pairs from 0 to 1, with the flow (x, y), px, and the mask of shapes, both of the first frame."""
+    """Batch of frame pairs from 0 to 1, with the flow (x, y), px, and masks of shapes, both of the first frame.
+
+    One mask may hold all shapes, or each its own.
+    """
 
     first: Float[Tensor, "batch 3 height width"]
     second: Float[Tensor, "batch 3 height width"]
     flow: Float[Tensor, "batch 2 height width"]
-    shapes: Float[Tensor, "batch 1 height width"]
+    shapes: Float[Tensor, "batch shapes height width"]
 
 
 @dataclass(frozen=True)

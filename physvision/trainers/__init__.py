@@ -2,7 +2,9 @@
 
 from physvision.core.registry import register_all
 from physvision.trainers.callbacks import ParameterTracking as ParameterTracking, PredictionFigure as PredictionFigure
+from physvision.trainers.flow import FlowData as FlowData, FlowTraining as FlowTraining
 from physvision.trainers.gradients import EngineGradientShare as EngineGradientShare, engine_gradient as engine_gradient
+from physvision.trainers.labeled_flow import LabeledFlowData as LabeledFlowData
 from physvision.trainers.metrics import PredictionMetrics as PredictionMetrics
 from physvision.trainers.module import PredictionTraining as PredictionTraining
 from physvision.trainers.pixels import PendulumTraining as PendulumTraining
@@ -10,4 +12,6 @@ from physvision.trainers.policies import PolicyTraining as PolicyTraining
 from physvision.trainers.segmentation import SegmentationSupervision as SegmentationSupervision
 from physvision.trainers.supervision import Supervision as Supervision
 
-register_all("physvision.trainers", (EngineGradientShare, ParameterTracking, PredictionFigure))
+register_all(
+    "physvision.trainers", (EngineGradientShare, FlowData, LabeledFlowData, ParameterTracking, PredictionFigure)
+)

@@ -16,7 +16,7 @@ from physvision.core.resources import find
 from physvision.core.yaml_reader import check_yaml
 from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
-from physvision.trainers.flow import FlowData, FlowTraining
+from physvision.trainers.flow import FlowTraining
 from physvision.trainers.module import PredictionTraining
 from physvision.trainers.pixels import PendulumTraining
 
@@ -49,7 +49,7 @@ def run(command: str, arguments: list[str]) -> int:
 
 def fit_flow(command: str, arguments: list[str]) -> int:
     """Run `physvision fit-flow ARGUMENTS`; the exit status."""
-    LightningCLI(FlowTraining, FlowData, args=["fit", *_merged(arguments)], **_OPTIONS)
+    LightningCLI(FlowTraining, subclass_mode_data=True, args=["fit", *_merged(arguments)], **_OPTIONS)
     return 0
 
 

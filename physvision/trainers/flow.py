@@ -18,13 +18,22 @@ from physvision.perception.synthetic_flow import FlowPairs, FlowSample, Syntheti
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 
 _SOFT = 1e-2  # px: smaller errors count by their square
+# Error of an object's mean flow that counts as one, and below which errors count by their square, px.
+_OBJECT_SCALE = 0.1
+# Smallest area of an object that counts, px².
+_MIN_AREA = 5.0
 
 
 class FlowTraining(LightningModule):
     """Trains a `PyramidFlow` by the end-point error at all its levels, in pixels of the finest."""
 
     def __init__(
-        self, network: PyramidFlow, learning_rate: float = 2e-3, shapes: float = 5.0, warmup: float = 0.1
+        self,
+        network: PyramidFlow,
+        learning_rate: float = 2e-3,
+        shapes: float = 5.0,
+        warmup: float = 0.1,
+        object_weight: float = 0.0,
     ) -> None:
         """Choose network and learning rate.
 
@@ -33,10 +42,13 @@ class FlowTraining(LightningModule):
             learning_rate: Peak learning rate.
             shapes: Weight of pixels of shapes; the background has weight 1.
             warmup: Fraction of the updates in which the learning rate rises.
+            object_weight: Weight of the error of each shape's mean flow. What uses flow as the motion of objects needs
+                that mean: the distance of single pixels rewards the flow of most of them.
         """
         super().__init__()
         self.network = network
         self.learning_rate, self.shapes, self.warmup = learning_rate, shapes, warmup
+        self.object_weight = object_weight
 
     def setup(self, stage: str) -> None:
         """Write checkpoints that are whole or not there."""
@@ -45,24 +57,30 @@ class FlowTraining(LightningModule):
     def training_step(self, batch: FlowSample, batch_idx: int) -> Tensor:
         """The loss of a batch."""
         flows = self.network.pyramid(batch.first, batch.second)
-        weight = 1 + (self.shapes - 1) * batch.shapes
+        weight = 1 + (self.shapes - 1) * batch.shapes.sum(1, True).clamp_max(1.0)
         # The finest level is what is used, and the only one with all of the truth.
         terms = [2 * _robust(flows[-1], batch.flow, weight)]
         for above, flow in enumerate(reversed(flows[:-1]), 1):
             scale = 2**above
             truth = functional.avg_pool2d(batch.flow, scale) / scale
             terms.append(scale * _robust(flow, truth, functional.avg_pool2d(weight, scale)))
+        if self.object_weight:
+            errors = _object_errors(flows[-1], batch) / _OBJECT_SCALE
+            terms.append(self.object_weight * functional.smooth_l1_loss(errors, torch.zeros_like(errors)))
         loss = torch.stack(terms).sum()
         self.log("train/loss", loss.detach(), prog_bar=True)
         return loss
 
     def validation_step(self, batch: FlowSample, batch_idx: int) -> None:
         """Log the end-point error of all pixels and of those that show a shape, px."""
-        error = endpoint_error(self.network(batch.first, batch.second), batch.flow)
-        shown = batch.shapes[:, 0]
+        flow = self.network(batch.first, batch.second)
+        error = endpoint_error(flow, batch.flow)
+        shown = batch.shapes.sum(1).clamp_max(1.0)
         size = len(batch.first)
         self.log("validation/error", error.mean(), prog_bar=True, batch_size=size, sync_dist=True)
         on_shapes = (error * shown).sum() / shown.sum().clamp_min(1)
+        of_objects = _object_errors(flow, batch).norm(dim=-1).mean()
+        self.log("validation/error_objects", of_objects, prog_bar=True, batch_size=size, sync_dist=True)
         self.log("validation/error_shapes", on_shapes, prog_bar=True, batch_size=size, sync_dist=True)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
@@ -75,6 +93,13 @@ class FlowTraining(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Save the network's configuration beside its weights."""
         checkpoint["flow"] = {"levels": self.network.levels, "width": self.network.width}
+
+
+def _object_errors(flow: Tensor, sample: FlowSample) -> Tensor:
+    """Error of the mean flow of each visible shape, (shapes, 2), px."""
+    area = sample.shapes.sum((2, 3))
+    errors = torch.einsum("bkhw,bchw->bkc", sample.shapes, flow - sample.flow) / area.clamp_min(1.0)[..., None]
+    return errors[area > _MIN_AREA]
 
 
 def _robust(flow: Tensor, truth: Tensor, weight: Tensor) -> Tensor:

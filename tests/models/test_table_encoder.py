@@ -12,6 +12,7 @@ from torch.nn import functional
 from physvision.models import BallCamera, ClipContext, TableEncoder, VggEncoder
 from physvision.models.segmentation import contrast_channels
 from physvision.models.table_encoder import CROP_CHANNELS, CROP_OUTPUTS
+from physvision.models.tabletop import back_project, project
 
 
 def encoder_of(network=None):
@@ -128,3 +129,53 @@ def test_crops_are_centered_on_objects_and_mirrored_without_a_trace(seed, monkey
     assert change[:2].tolist() == pytest.approx([0.0, 0.0], abs=0.02)
     # Corrections are limited smoothly to 4 px.
     assert change[2:].tolist() == pytest.approx([4 * math.tanh(0.5), -4 * math.tanh(0.25)], abs=0.02)
+
+
+class MeanMotion(nn.Module):
+    """Corrects the velocity by the mean motion of a crop, seen over two frames."""
+
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.Linear(1, 1)
+
+    def forward(self, patches):
+        return functional.pad(patches[:, -2:].mean((2, 3)), (2, 4))
+
+
+class Shift(nn.Module):
+    """Optical flow that is the same everywhere, one displacement for each pair."""
+
+    def __init__(self, shifts):
+        super().__init__()
+        self.shifts = shifts
+
+    def forward(self, first, second):
+        return self.shifts.repeat(len(first) // len(self.shifts), 1)[:, :, None, None].expand(-1, -1, 64, 64)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flow_becomes_motion_on_the_table_under_a_moving_camera(seed, monkeypatch):
+    """The camera shakes; flow of a ball's center still gives its velocity on the table, mirrored or not."""
+    camera = BallCamera(2)
+    poses = rotated(camera.caster.camera, [(0.002 * k, -0.003 * k) for k in range(3)])[None].float()
+    radius = 4.0
+    at = torch.tensor([30.0, 35.0]) + torch.arange(3)[:, None] * torch.tensor([1.5, -0.8])
+    points = torch.cat([at, torch.full((3, 1), -radius)], 1)[:, None]
+    pixels = project(points, camera.caster.camera.intrinsics.float(), poses[0])[:, 0]
+    flow = Shift(torch.stack([pixels[1] - pixels[2], pixels[0] - pixels[2]]))
+    encoder = TableEncoder(2, (64, 64), 1 / 30, MeanMotion(), camera, codes=0, flow=flow)
+    encoder.segmentation = Drawn()
+    monkeypatch.setattr(encoder, "_augmented", lambda recent, background: (recent, background))
+    monkeypatch.setattr(encoder, "registered_background", lambda *_: torch.zeros(1, 3, 64, 64))
+    grid = torch.arange(64.0)
+    x, y = pixels[2]
+    disc = (radius + 0.5 - ((grid - x).square() + (grid[:, None] - y).square()).sqrt()).clamp(0, 1)
+    clip = disc.expand(1, 3, 3, 64, 64)
+    torch.manual_seed(seed)
+    velocity = encoder.encode(clip, ClipContext(extrinsics=poses))[0].velocities[0, 0, :2] / 30
+    # The mask stands still in the picture, so its slope on the table is that of the camera alone.
+    still = back_project(pixels[2].expand(3, 1, 2), camera.caster.camera.intrinsics.float(), poses[0], -points[:, :, 2])
+    slope = (still[2, 0] - still[0, 0]) / 2
+    correction = torch.tensor([1.5, -0.8]) - slope
+    expected = slope + 4 * torch.tanh(correction / 4)
+    assert velocity.tolist() == pytest.approx(expected.tolist(), abs=0.02)

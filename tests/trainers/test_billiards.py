@@ -66,13 +66,13 @@ def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tab
 def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     brief = [
-        "--data.batches",
+        "--data.init_args.batches",
         "3",
-        "--data.batch_size",
+        "--data.init_args.batch_size",
         "2",
         "--trainer.max_epochs",
         "1",
-        "--data.validation_batches",
+        "--data.init_args.validation_batches",
         "1",
     ]
     assert cli.main(["fit-flow", "--config", "flow.yaml", "--trainer.accelerator", "cpu", *brief]) == 0
