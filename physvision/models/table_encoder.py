@@ -340,9 +340,8 @@ class TableEncoder(Encoder):
         """
         assert self.flow is not None
         batch, earlier = len(recent), FRAMES - 1
-        last = recent[:, -1:].expand(-1, earlier, -1, -1, -1)
-        before = recent[:, :-1].flip(1)
-        flows = self.flow(last.flatten(0, 1), before.flatten(0, 1)).unflatten(0, (batch, -1)).flatten(1, 2)
+        pairs = recent[:, -1:].expand(-1, earlier, -1, -1, -1), recent[:, :-1].flip(1)
+        flows = self.flow(*(part.flatten(0, 1) for part in pairs)).unflatten(0, (batch, -1)).flatten(1, 2)
         # (batch, earlier frames, objects × samples, 2), and the same of the points that flow leads away from.
         moves = crop(flows, boxes, self.crop).unflatten(0, (batch, -1)).unflatten(2, (earlier, 2))
         moves = moves.permute(0, 2, 1, 4, 5, 3).flatten(2, 4)

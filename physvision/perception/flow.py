@@ -73,10 +73,10 @@ class PyramidFlow(nn.Module):
         # Twice as fast on a CPU.
         self.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         if weights is not None:
-            known = load_flow(weights)
-            if (known.levels, known.width) != (levels, width):
-                raise InputError(f"weights: {weights} has {known.levels} levels of width {known.width}; use these")
-            self.load_state_dict(known.state_dict())
+            source = load_flow(weights)
+            if (source.levels, source.width) != (levels, width):
+                raise InputError(f"weights: {weights} has {source.levels} levels of width {source.width}; use these")
+            self.load_state_dict(source.state_dict())
 
     def forward(self, first: Frames, second: Frames) -> FlowField:
         """Estimate the flow from `first` to `second`."""

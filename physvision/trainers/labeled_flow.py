@@ -51,7 +51,7 @@ class LabeledFlowData(DataModule):
         self.camera = BallCamera(slots, size)
 
     def on_after_batch_transfer(self, batch: Sample, dataloader_idx: int) -> FlowSample:
-        """Compute the flow of each pair; in training over a random part of the gap, recolored and mirrored at random."""
+        """Compute the flow of each pair; in training over part of the gap, recolored and mirrored, all at random."""
         if self.trainer is None or not self.trainer.training:
             return self.flow_sample(batch)
         pair = self.flow_sample(batch, int(torch.randint(batch.frames.shape[1] - 1, ())))
@@ -78,12 +78,12 @@ class LabeledFlowData(DataModule):
         scene = self.camera.appearance(State(states.q[:, -1].float(), states.v[:, -1].float()), own)
         coverage = render_layers(caster, scene, later).coverage
         places = states.q.float().unflatten(2, (-1, 3))[..., :2]
-        moves = _pixels(places[:, frame], intrinsics, earlier, -radius) - _pixels(
-            places[:, -1], intrinsics, later, -radius
+        then, now = (
+            _pixels(places[:, index], intrinsics, pose, -radius) for index, pose in ((frame, earlier), (-1, later))
         )
         still = self._still_flow(intrinsics, later, earlier)
         uncovered = (1.0 - coverage.sum(1, True)).clamp(0.0, 1.0)
-        flow = uncovered * still + torch.einsum("bkhw,bkc->bchw", coverage, moves)
+        flow = uncovered * still + torch.einsum("bkhw,bkc->bchw", coverage, then - now)
         first, second = (brightness(sample.frames[:, index]) for index in (-1, frame))
         return FlowSample(first, second, flow, coverage)
 
