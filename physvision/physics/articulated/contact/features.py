@@ -17,7 +17,8 @@ from physvision.physics.articulated.settings import SETTINGS
 
 # Kinds of pairs, numbered as in `kernels/collision/closest_points.py`.
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
-RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID, SEGMENT_ELLIPSOID, ELLIPSOID_ELLIPSOID, ELLIPSOID_PLANE = range(5, 11)
+RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID, SEGMENT_ELLIPSOID = range(5, 9)
+ELLIPSOID_PLANE = 10
 POINT_CYLINDER, SEGMENT_CYLINDER, MAX_LENGTH, MIN_LENGTH, CONVEX = range(11, 16)
 # Kinds of broad-phase tests, numbered as in `kernels/collision/broad_phase.py`.
 _SPHERE_SPHERE, _SPHERE_PLANE, _ALWAYS = range(3)
@@ -71,8 +72,6 @@ def _rows(first: Shape, second: Shape) -> Iterator[tuple[int, Feature]]:
             yield POINT_CYLINDER, _CENTER
         case Capsule(), Cylinder():
             yield SEGMENT_CYLINDER, _CENTER
-        case Ellipsoid(), Ellipsoid():
-            yield ELLIPSOID_ELLIPSOID, _CENTER
         case Sphere(), Sphere():
             yield POINT_POINT, _CENTER
         case Sphere(), Capsule():
@@ -83,6 +82,8 @@ def _rows(first: Shape, second: Shape) -> Iterator[tuple[int, Feature]]:
             yield POINT_BOX, _CENTER
         case (Box(), Sphere()) | (Cylinder(), Sphere() | Capsule()):
             return  # these have kinds of their own in the other order
+        case Ellipsoid(), Ellipsoid():
+            yield CONVEX, _CENTER
         case ((Hull() | Cylinder() | Box()), (Hull() | Cylinder() | Box() | Capsule() | Ellipsoid() | Sphere())):
             further = 0 if isinstance(second, Ellipsoid | Sphere) else SETTINGS.face_contacts
             yield from ((CONVEX, _CENTER) for _ in range(1 + further))

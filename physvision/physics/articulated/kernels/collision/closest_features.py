@@ -55,6 +55,21 @@ def axis_point(s: ConvexShape, point: vec3):
 
 
 @wp.func
+def rim_point(s: ConvexShape, direction: vec3, end: scalar):
+    """Return the farthest point of a rim of a cylinder along a direction that is not its axis; `end` is 1 or −1."""
+    axis = column(s.rotation, 2)
+    radial = direction - wp.dot(axis, direction) * axis
+    sine = wp.length(radial)
+    outward = radial / sine
+    tangent = wp.cross(axis, outward)
+    feature = material_point(s, s.origin + scalar(0.5) * end * s.size[2] * axis + s.size[0] * outward)
+    feature.rim = outward
+    feature.curvature = s.size[0] / sine * wp.outer(tangent, tangent)
+    feature.scale = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
+    return feature
+
+
+@wp.func
 def rim_direction(s: ConvexShape, point: vec3):
     """Return the motion of a point on the cap of a cylinder as the radius grows."""
     axis = column(s.rotation, 2)
@@ -78,17 +93,13 @@ def support_feature(s: ConvexShape, hulls: HullModel, direction: vec3, witness: 
         sine = wp.length(radial)
         if wp.abs(cosine) < MIN_TILT_SINE:
             return axis_point(s, witness)
+        if sine >= MIN_TILT_SINE:
+            return rim_point(s, direction, wp.sign(cosine))
         half = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * wp.sign(cosine))
-        if sine < MIN_TILT_SINE:
-            radial_offset = witness - s.origin
-            radial_offset = radial_offset - wp.dot(radial_offset, axis) * axis
-            feature = material_point(s, s.origin + radial_offset + half[2] * s.size[2] * axis)
-            feature.rim = radial_offset / s.size[0]
-        else:
-            feature = material_point(s, support.point)
-            tangent = wp.cross(axis, radial) / sine
-            feature.rim = radial / sine
-            feature.curvature = s.size[0] / sine * wp.outer(tangent, tangent)
+        radial_offset = witness - s.origin
+        radial_offset = radial_offset - wp.dot(radial_offset, axis) * axis
+        feature = material_point(s, s.origin + radial_offset + half[2] * s.size[2] * axis)
+        feature.rim = radial_offset / s.size[0]
         feature.scale = half
         return feature
     if wp.dot(direction, support.point - witness) < MAX_HEIGHT_SHARE * s.bounding_radius:
@@ -185,7 +196,8 @@ def smooth_primitive(
     """Return the primitive of two points, or of a line and a point.
 
     Newton's method runs on the sphere of normals, or on the circle perpendicular to a line. A feature that is no line
-    is the support point along the normal; `ellipsoids.ellipsoid_ellipsoid` has the gradient.
+    is the support point x along the normal. f(n) = n · (x_a − x_b) has the gradient x_a − x_b across n, and the
+    curvature −(H_a + H_b) − f with the derivatives H of the support points.
     """
     primitive = ContactPrimitive()
     n = normal

@@ -63,7 +63,20 @@ class ContactPrimitive:
     first_is_scaled: int  # whether faces and edges rotate as the sizes grow
     second_is_scaled: int
     is_swapped: int  # whether the case describes the second shape and the first, in this order
+    is_ambiguous: int  # whether another normal separates the shapes as far
     rim: vec3  # cosine and sine of the angle from the lowest point of a circle, and its radius
+
+
+@wp.func
+def is_ambiguous(primitive: ContactPrimitive):
+    """Return True if the normal of a contact has no derivative.
+
+    This is the case where corners meet corners or edges, whose normal is undefined, or parallel edges.
+    """
+    extent = primitive.first_radius + primitive.second_radius
+    curved = wp.trace(primitive.first_curvature) + wp.trace(primitive.second_curvature) + extent
+    is_sharp = (primitive.form == SMOOTH or primitive.form == LINE_SMOOTH) and curved == scalar(0.0)
+    return is_sharp or primitive.is_ambiguous != 0
 
 
 @wp.func

@@ -197,6 +197,12 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
                     primitive = candidate
                     best = separation
             choice += 1
+        if best < search.separation - MIN_IMPROVEMENT * size:
+            # Corners that coincide, or edges that are parallel: the normal of the search, on the second shape.
+            primitive = point_and_face(
+                a, b, n, support_feature(a, hulls, -n, first), support_point(b, hulls, n).point, False
+            )
+            primitive.is_ambiguous = 1
     return primitive
 
 

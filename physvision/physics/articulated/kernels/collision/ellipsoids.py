@@ -18,7 +18,6 @@ from .contact_primitives import (
     ContactPrimitive,
     ShapePose,
     elementwise_product,
-    solve_tangential,
 )
 from .settings import COLLISION
 
@@ -149,40 +148,6 @@ def segment_ellipsoid(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
         primitive.form = LINE_SMOOTH
     else:
         primitive.first_scale = vec3(z, z, wp.sign(s) * scalar(0.5))
-    return primitive
-
-
-@wp.func
-def ellipsoid_ellipsoid(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
-    """Complete the primitive of two ellipsoids, by Newton's method for the normal of largest separation.
-
-    f(n) = n · (Δ − x_a − x_b) with the support points x towards each other; its gradient is Δ − x_a − x_b across n, and
-    its curvature there −(H_a + H_b) − f.
-    """
-    center_offset = a.origin - b.origin
-    n = center_offset / wp.max(wp.length(center_offset), MIN_LENGTH)
-    change = scalar(1.0)
-    for _step in range(MAX_ITERATIONS):
-        if change > ROUNDING:
-            difference = (
-                center_offset - ellipsoid_support(a.rotation, a.size, n) - ellipsoid_support(b.rotation, b.size, n)
-            )
-            distance = wp.dot(n, difference)
-            slope = difference - distance * n
-            curvature = ellipsoid_curvature(a.rotation, a.size, n) + ellipsoid_curvature(b.rotation, b.size, n)
-            step = solve_tangential(curvature, distance, n, slope)
-            change = wp.length(step)
-            step = step * wp.min(scalar(1.0), scalar(0.5) / wp.max(change, MIN_LENGTH))
-            n = wp.normalize(n + step)
-    primitive.normal = n
-    primitive.first_point = a.origin - ellipsoid_support(a.rotation, a.size, n)
-    primitive.second_point = b.origin + ellipsoid_support(b.rotation, b.size, n)
-    primitive.first_curvature = ellipsoid_curvature(a.rotation, a.size, n)
-    primitive.second_curvature = ellipsoid_curvature(b.rotation, b.size, n)
-    primitive.first_scale = ellipsoid_scale(a.rotation, a.size, primitive.first_point - a.origin)
-    primitive.second_scale = ellipsoid_scale(b.rotation, b.size, primitive.second_point - b.origin)
-    primitive.separation = wp.dot(n, primitive.first_point - primitive.second_point)
-    primitive.form = SMOOTH
     return primitive
 
 

@@ -6,8 +6,9 @@ these gives the direction in which the next point is searched, until there is no
 
 Shapes that touch have no nonzero shortest difference. Moved apart along a normal n by t, they have one, and for n′
 along it f(n′) ≥ f(n) with the separation f along a normal: the shortest difference maximizes f(m) + t m · n over all m.
-So n improves until it is stationary. For separate shapes this is the unique normal, since f is concave; for shapes that
-penetrate by d, no other direction leads out by a distance shorter by more than 2 t.
+So n improves until it is stationary. It then has two points of the shapes that differ by f(n) n, hence f(m) ≤ |f(n)|
+for all m. If f(n) is positive, or zero up to a tolerance, n is the normal; if not, another one may be better, even one
+along which the shapes are separate: `penetration` has the least of all.
 """
 
 import warp as wp
@@ -16,11 +17,21 @@ from ..precision import mat43, scalar, vec3, vec4
 from ..spatial.vectors import column
 from ..structs import HullModel
 from .contact_primitives import MIN_LENGTH
+from .penetration import least_penetration_normal
 from .settings import COLLISION
-from .support_shapes import POLYTOPE, ConvexShape, separation_along, support_point, world_face_normal
+from .support_shapes import (
+    MAX_EXHAUSTIVE_CORNERS,
+    POLYTOPE,
+    ConvexShape,
+    separation_along,
+    support_point,
+    world_face_normal,
+)
 
 LENGTH_TOLERANCE = wp.constant(scalar(COLLISION.length_tolerance))
 PROBE_DISTANCE_FRACTION = wp.constant(scalar(COLLISION.hold_distance))
+MIN_IMPROVEMENT = wp.constant(scalar(COLLISION.min_improvement))
+SHALLOW_PENETRATION = wp.constant(scalar(COLLISION.shallow_penetration))
 DIRECTION_TOLERANCE = wp.constant(scalar(COLLISION.direction_tolerance))
 MAX_SEARCHES = wp.constant(COLLISION.max_searches)
 MAX_ITERATIONS = wp.constant(COLLISION.max_search_iterations)
@@ -183,7 +194,7 @@ def best_face_normal(s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: Hull
     if s.first_face == b.first_face:
         orientation = scalar(1.0)
     max_separation = separation_along(a, b, hulls, best)
-    if s.kind == POLYTOPE:
+    if s.kind == POLYTOPE and s.num_faces <= MAX_EXHAUSTIVE_CORNERS:
         for face in range(s.first_face, s.first_face + s.num_faces):
             normal = orientation * world_face_normal(s, hulls, face)
             separation = separation_along(a, b, hulls, normal)
@@ -223,12 +234,12 @@ def initial_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel):
     return best
 
 
-@wp.func
-def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullModel):
-    """Find the normal of largest separation, or of least penetration."""
+@wp.func(inline=False)
+def search_from(a: ConvexShape, b: ConvexShape, hulls: HullModel, normal: vec3):
+    """Return a stationary normal near a given one, along which the shapes are held apart where they penetrate."""
     result = SeparatingDirection()
-    result.normal = initial_normal(a, b, hulls)
-    result.separation = separation_along(a, b, hulls, result.normal)
+    result.normal = normal
+    result.separation = separation_along(a, b, hulls, normal)
     size = a.bounding_radius + b.bounding_radius
     hold_distance = PROBE_DISTANCE_FRACTION * wp.min(a.bounding_radius, b.bounding_radius)
     iterations = wp.int32(MAX_SEARCHES)
@@ -245,4 +256,29 @@ def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullModel):
         else:
             result.normal = normal
             result.separation = separation
+    return result
+
+
+@wp.func
+def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullModel):
+    """Find the normal of largest separation, or of least penetration.
+
+    A stationary normal is the one sought if the shapes are separate along it, or only just touch: no other separates
+    them by more than the points that it finds are apart. Otherwise the shapes may be separate along another one, which
+    the shortest difference shows, or penetrate less.
+    """
+    size = a.bounding_radius + b.bounding_radius
+    result = search_from(a, b, hulls, initial_normal(a, b, hulls))
+    core_separation = result.separation + a.radius + b.radius
+    if core_separation > scalar(0.0) or core_separation < -SHALLOW_PENETRATION * size:
+        apart = SeparatingDirection()
+        apart.simplex = shortest_difference(a, b, hulls, vec3(), result.normal, size)
+        apart.normal = wp.normalize(apart.simplex.shortest)
+        apart.separation = separation_along(a, b, hulls, apart.normal)
+        if apart.separation > wp.max(result.separation, -a.radius - b.radius):
+            result = apart
+        elif core_separation < scalar(0.0):
+            normal = least_penetration_normal(a, b, hulls, result.normal)
+            if separation_along(a, b, hulls, normal) > result.separation + MIN_IMPROVEMENT * size:
+                result = search_from(a, b, hulls, normal)
     return result

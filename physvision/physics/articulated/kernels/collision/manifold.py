@@ -1,7 +1,8 @@
 """Contact manifold: further contact points where flat sides of two convex shapes meet.
 
-Seen along the normal of the face of one shape, the face and the flat side of the other have a region in common. Its
-corners are corners of one inside the other, or crossings of their borders; each is an existing primitive, point and
+A face of one shape and the flat side of the other have a region in common. Its corners are corners of one inside the
+other, seen along the normal of the other, or crossings of their borders, where the points of two borders that are
+closest to each other lie within both; each is an existing primitive, point and
 face or two lines, and has a number: first the corners of the flat side, then those of the face, then the crossings. A
 slot has a direction in the face, and takes the corner of the region that is farthest along it; height above the face
 counts against a corner. If two slots, or the closest points, are at the same place, only the first counts; the
@@ -11,8 +12,9 @@ separation of the others is `ABSENT_SEPARATION`.
 import warp as wp
 
 from ..precision import mat43, scalar, vec3, vec4
+from ..spatial.vectors import column
 from ..structs import HullModel
-from .closest_features import axis_point, material_point, point_and_face, rim_direction, two_lines
+from .closest_features import axis_point, material_point, point_and_face, rim_direction, rim_point, two_lines
 from .contact_primitives import MIN_LENGTH, ContactPrimitive
 from .settings import COLLISION
 from .support_shapes import CYLINDER, ConvexShape, corner_position, face_towards, is_flat, world_face_normal
@@ -82,14 +84,14 @@ def is_within(s: ConvexShape, flat: FlatSide, hulls: HullModel, point: vec3, nor
 
 
 @wp.func
-def corner_feature(s: ConvexShape, flat: FlatSide, point: vec3):
-    """Return the feature of a corner of a flat side, or of an end of an axis."""
+def corner_feature(s: ConvexShape, flat: FlatSide, point: vec3, direction: vec3):
+    """Return the feature of a corner of a flat side; of an end of a cylinder's axis the rim point along a direction."""
     feature = material_point(s, point)
     if s.kind == CYLINDER:
         if flat.is_face != 0:
             feature.rim = rim_direction(s, point)
         else:
-            feature = axis_point(s, point)
+            feature = rim_point(s, direction, wp.sign(wp.dot(column(s.rotation, 2), point - s.origin)))
     return feature
 
 
@@ -97,7 +99,12 @@ def corner_feature(s: ConvexShape, flat: FlatSide, point: vec3):
 def border_feature(s: ConvexShape, flat: FlatSide, start: vec3, end: vec3):
     """Return the feature of a piece of the border of a flat side, as a line."""
     along = end - start
-    feature = corner_feature(s, flat, start)
+    feature = material_point(s, start)
+    if s.kind == CYLINDER:
+        if flat.is_face != 0:
+            feature.rim = rim_direction(s, start)
+        else:
+            feature = axis_point(s, start)
     feature.is_line = 1
     feature.axis = along / wp.max(wp.length(along), MIN_LENGTH)
     return feature
@@ -158,27 +165,27 @@ def crossing(a: ConvexShape, b: ConvexShape, s: ConvexShape, o: ConvexShape, sid
     q = loop_corner(o, sides.side, hulls, j)
     d = loop_corner(s, sides.face, hulls, i + 1) - p
     e = loop_corner(o, sides.side, hulls, j + 1) - q
-    cross_product = wp.dot(n, wp.cross(d, e))
-    if wp.abs(cross_product) > MIN_CROSSING_SINE * wp.length(d) * wp.length(e):
-        x = wp.dot(n, wp.cross(q - p, e)) / cross_product
-        y = wp.dot(n, wp.cross(q - p, d)) / cross_product
+    direction = wp.cross(d, e)
+    length = wp.length(direction)
+    if length > MIN_CROSSING_SINE * wp.length(d) * wp.length(e):
+        direction = wp.sign(wp.dot(direction, n)) * direction / length
+        # Closest points of the two lines, p + x d and q + y e.
+        x = wp.dot(direction, wp.cross(q - p, e)) / wp.dot(direction, wp.cross(d, e))
+        y = wp.dot(direction, wp.cross(q - p, d)) / wp.dot(direction, wp.cross(d, e))
         if (
             x > BORDER_TOLERANCE
             and x < scalar(1.0) - BORDER_TOLERANCE
             and y > BORDER_TOLERANCE
             and y < scalar(1.0) - BORDER_TOLERANCE
+            and wp.dot(direction, n) > MIN_FACING_COSINE
         ):
-            direction = wp.normalize(wp.cross(d, e))
-            if wp.dot(direction, n) < scalar(0.0):
-                direction = -direction
-            if wp.dot(direction, n) > MIN_FACING_COSINE:
-                side_line = border_feature(o, sides.side, q, q + e)
-                side_line.radius = sides.side.radius
-                face_line = border_feature(s, sides.face, p, p + d)
-                if sides.on_first != 0:
-                    primitive = two_lines(a, b, -direction, face_line, side_line)
-                else:
-                    primitive = two_lines(a, b, direction, side_line, face_line)
+            side_line = border_feature(o, sides.side, q, q + e)
+            side_line.radius = sides.side.radius
+            face_line = border_feature(s, sides.face, p, p + d)
+            if sides.on_first != 0:
+                primitive = two_lines(a, b, -direction, face_line, side_line)
+            else:
+                primitive = two_lines(a, b, direction, side_line, face_line)
     return primitive
 
 
@@ -199,17 +206,15 @@ def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullMo
     primitive.form = ABSENT
     if k < sides.side.count:
         p = loop_corner(o, sides.side, hulls, k)
-        if is_within(s, sides.face, hulls, p, sides.face.normal):
-            primitive = point_and_face(
-                a, b, toward_first, corner_feature(o, sides.side, p), sides.face.point, sides.on_first != 0
-            )
+        corner = corner_feature(o, sides.side, p, -sides.face.normal)
+        if is_within(s, sides.face, hulls, corner.point, sides.face.normal):
+            primitive = point_and_face(a, b, toward_first, corner, sides.face.point, sides.on_first != 0)
     elif k < sides.side.count + sides.face.count:
         if sides.side.is_face != 0 and -wp.dot(sides.side.normal, sides.face.normal) > MIN_FACING_COSINE:
             p = loop_corner(s, sides.face, hulls, k - sides.side.count)
-            if is_within(o, sides.side, hulls, p, sides.face.normal):
-                primitive = point_and_face(
-                    a, b, out, corner_feature(s, sides.face, p), sides.side.point, sides.on_first == 0
-                )
+            if is_within(o, sides.side, hulls, p, sides.side.normal):
+                corner = corner_feature(s, sides.face, p, -sides.side.normal)
+                primitive = point_and_face(a, b, out, corner, sides.side.point, sides.on_first == 0)
     else:
         primitive = crossing(a, b, s, o, sides, hulls, k - sides.side.count - sides.face.count)
     return primitive

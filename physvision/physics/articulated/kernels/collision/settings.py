@@ -41,6 +41,15 @@ class CollisionSettings:
             1.0e-4 in float32.
         max_searches: Largest number of searches for the normal of penetrating shapes; a safeguard.
         max_search_iterations: Largest number of points of a search; a safeguard.
+        shallow_penetration: Share of the size up to which a penetration is taken as the least without a search of all
+            directions: shapes that touch. 1.0e-5 in float32.
+        max_expansion_points: Largest number of points of the polytope that expands to the least penetration. Raising it
+            makes deep penetrations of round shapes more accurate, and needs more stack.
+        expansion_tolerance: Share of the size up to which the least penetration of polytopes may be exceeded. Raising
+            it ends the search earlier. 1.0e-5 in float32.
+        round_expansion_tolerance: The same of round shapes, whose normal is improved afterwards.
+        visible_height: Share of the size above which a point sees a face. Raising it merges faces that are nearly
+            coplanar. 1.0e-5 in float32.
         cached_normal_tolerance: Error of the squared length by which a cached normal is recognized as one.
         height_weight: Height above a face that outweighs a unit of distance along a slot's direction. Raising it admits
             higher corners.
@@ -74,6 +83,11 @@ class CollisionSettings:
     direction_tolerance: float = 1.0e-9
     max_searches: int = 10
     max_search_iterations: int = 64
+    shallow_penetration: float = 1.0e-8
+    max_expansion_points: int = 64
+    expansion_tolerance: float = 1.0e-10
+    round_expansion_tolerance: float = 1.0e-5
+    visible_height: float = 1.0e-10
     cached_normal_tolerance: float = 1.0e-6
     height_weight: float = 0.1
     min_facing_cosine: float = 0.9
@@ -96,5 +110,8 @@ if not DOUBLE:
         min_improvement=1.0e-4,
         length_tolerance=1.0e-6,
         direction_tolerance=1.0e-4,
+        shallow_penetration=1.0e-5,
+        expansion_tolerance=1.0e-5,
+        visible_height=1.0e-5,
         min_axis_sine_squared=1.0e-12,
     )

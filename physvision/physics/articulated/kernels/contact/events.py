@@ -10,6 +10,7 @@ make an impact, with Newton's restitution.
 import warp as wp
 
 from ..collision.broad_phase import next_candidate
+from ..collision.contact_primitives import is_ambiguous
 from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import (
     contact_point,
@@ -23,7 +24,7 @@ from ..collision.narrow_phase import (
 from ..dynamics.forward import solve_forward_dynamics
 from ..dynamics.kinematics import forward_kinematics
 from ..dynamics.transmissions import add_compliance, add_transmission_blocks
-from ..precision import scalar, vec3
+from ..precision import convex_pairs, scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, Contact, System, Tree, Workspace
 from .delassus import apply_impulses, build_delassus, contact_velocity
@@ -52,7 +53,16 @@ RESTITUTION_TRIALS = wp.constant(SOLVER.restitution_trials)
 
 
 @wp.func(inline=True)
-def add_contact(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int):
+def add_contact(
+    tree: Tree,
+    work: Workspace,
+    contact: Contact,
+    s: System,
+    world: int,
+    row: int,
+    pair: int,
+    is_without_derivative: bool,
+):
     """Add the candidate whose Jacobian was written last, if it touches or is near and slow.
 
     An approach makes an impact.
@@ -73,6 +83,8 @@ def add_contact(tree: Tree, work: Workspace, contact: Contact, s: System, world:
         contact.blocks.initial_velocity[world, count] = velocity
         contact.blocks.start_velocity[world, count] = velocity
         contact.detection.is_active[world, pair] = 1
+        if is_without_derivative:
+            contact.events.is_grazing[world] = 1
         contact.events.count[world, row] = count + 1
         if is_impact:
             contact.events.kind[world, row] = IMPACT
@@ -89,8 +101,11 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
     while pair < s.model.candidates:
         contact.detection.is_active[world, pair] = 0
         slot = contact.events.count[world, row]
+        is_without_derivative = bool(False)
         if pair < s.model.pairs.count:
             primitive = pair_primitive(contact, s, world, pair)
+            if wp.static(convex_pairs):
+                is_without_derivative = is_ambiguous(primitive)
             contact.detection.separation[world, pair] = primitive.separation
             contact.detection.penetration[world] = wp.max(contact.detection.penetration[world], -primitive.separation)
             if primitive.separation <= threshold and slot < s.model.max_blocks:
@@ -109,7 +124,7 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
                 write_limit_jacobian(tree, contact, s, world, slot, pair)
         if contact.detection.separation[world, pair] <= threshold:
             if slot < s.model.max_blocks:
-                add_contact(tree, work, contact, s, world, row, pair)
+                add_contact(tree, work, contact, s, world, row, pair, is_without_derivative)
                 if pair < s.model.pairs.count:
                     add_rotational_friction(tree, work, contact, s, world, row, pair, slot)
             elif contact.detection.separation[world, pair] <= CONTACT_TOLERANCE:
