@@ -160,17 +160,17 @@ def penetration(a: Posed, b: Posed, rng: np.random.Generator) -> float:
     while radius > 1e-10:
         side = np.cross(best, np.eye(3)[np.abs(best).argmin(1)])
         side = side / np.linalg.norm(side, axis=1, keepdims=True)
-        other = np.cross(best, side)
+        second_side = np.cross(best, side)
         spin = rng.uniform(0, np.pi)
-        step = np.cos(turns + spin)[:, None, None] * side + np.sin(turns + spin)[:, None, None] * other
+        step = np.cos(turns + spin)[:, None, None] * side + np.sin(turns + spin)[:, None, None] * second_side
         around = best + radius * step
         around = around / np.linalg.norm(around, axis=-1, keepdims=True)
         values = separation_along(a, b, around)
         choice = values.argmax(0)
-        chosen = values[choice, np.arange(len(best))]
-        better = chosen > value
+        selected = values[choice, np.arange(len(best))]
+        better = selected > value
         best = np.where(better[:, None], around[choice, np.arange(len(best))], best)
-        value = np.where(better, chosen, value)
+        value = np.where(better, selected, value)
         radius *= 1.0 if better.any() else 0.5
     return -float(value.max())
 

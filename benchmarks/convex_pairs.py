@@ -125,9 +125,9 @@ def measured(pairs: list[tuple[Posed, Posed]]) -> tuple[np.ndarray, np.ndarray]:
     state = State(torch.tensor(np.array(rows)), torch.zeros(len(rows), engine.nv, dtype=DOUBLE))
     listed = engine.contacts(state, max_separation=1e3)
     value = torch.where(listed.present, listed.separation, torch.inf)
-    least = value.argmin(1)
-    swapped = (listed.first.gather(1, least[:, None]) < listed.second.gather(1, least[:, None]))[:, 0]
-    normal = listed.normal[torch.arange(len(rows)), least]
+    row = value.argmin(1)
+    swapped = (listed.first.gather(1, row[:, None]) < listed.second.gather(1, row[:, None]))[:, 0]
+    normal = listed.normal[torch.arange(len(rows)), row]
     # Rows of the geometry: a static shape comes first, otherwise the first shape.
     first_is_a = ~swapped if static else swapped
     return value.amin(1).numpy(), torch.where(first_is_a[:, None], normal, -normal).numpy()

@@ -264,19 +264,19 @@ def find_separating_direction(a: ConvexShape, b: ConvexShape, hulls: HullModel):
     """Find the normal of largest separation, or of least penetration.
 
     A stationary normal is the one sought if the shapes are separate along it, or only just touch: no other separates
-    them by more than the points that it finds are apart. Otherwise the shapes may be separate along another one, which
+    them by more than the points that it finds differ. Otherwise the shapes may be separate along another one, which
     the shortest difference shows, or penetrate less.
     """
     size = a.bounding_radius + b.bounding_radius
     result = search_from(a, b, hulls, initial_normal(a, b, hulls))
     core_separation = result.separation + a.radius + b.radius
     if core_separation > scalar(0.0) or core_separation < -SHALLOW_PENETRATION * size:
-        apart = SeparatingDirection()
-        apart.simplex = shortest_difference(a, b, hulls, vec3(), result.normal, size)
-        apart.normal = wp.normalize(apart.simplex.shortest)
-        apart.separation = separation_along(a, b, hulls, apart.normal)
-        if apart.separation > wp.max(result.separation, -a.radius - b.radius):
-            result = apart
+        separated = SeparatingDirection()
+        separated.simplex = shortest_difference(a, b, hulls, vec3(), result.normal, size)
+        separated.normal = wp.normalize(separated.simplex.shortest)
+        separated.separation = separation_along(a, b, hulls, separated.normal)
+        if separated.separation > wp.max(result.separation, -a.radius - b.radius):
+            result = separated
         elif core_separation < scalar(0.0):
             normal = least_penetration_normal(a, b, hulls, result.normal)
             if separation_along(a, b, hulls, normal) > result.separation + MIN_IMPROVEMENT * size:

@@ -59,12 +59,12 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
     points[1] = farthest_difference(a, b, hulls, -start)
     along = points[1] - points[0]
     side = perpendicular(along)
-    other = wp.normalize(wp.cross(along, side))
+    across_side = wp.normalize(wp.cross(along, side))
     best_height = scalar(-1.0)
     for k in range(4):
         direction = side
         if k % 2 == 1:
-            direction = other
+            direction = across_side
         if k >= 2:
             direction = -direction
         point = farthest_difference(a, b, hulls, direction)
@@ -84,7 +84,7 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
         points[2] = exchanged
         across = -across
     best = start
-    least = wp.dot(start, points[0])
+    min_height = wp.dot(start, points[0])
     count = wp.int32(4)
     faces = wp.int32(4)
     if wp.dot(across, points[3] - points[0]) < VISIBLE_HEIGHT * size or best_height < VISIBLE_HEIGHT * size * size:
@@ -107,10 +107,14 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
         normal = outward[nearest]
         point = farthest_difference(a, b, hulls, normal)
         height = wp.dot(normal, point)
-        if height < least:
-            least = height
+        if height < min_height:
+            min_height = height
             best = normal
-        if least - distance[nearest] <= tolerance or height - distance[nearest] <= tolerance or least < -tolerance:
+        if (
+            min_height - distance[nearest] <= tolerance
+            or height - distance[nearest] <= tolerance
+            or min_height < -tolerance
+        ):
             count = MAX_POINTS
         else:
             points[count] = point
@@ -128,9 +132,12 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                     first = corner[visible[row], k]
                     second = corner[visible[row], (k + 1) % 3]
                     is_border = bool(True)
-                    for beside in range(visible_count):
+                    for neighbor in range(visible_count):
                         for j in range(3):
-                            if corner[visible[beside], j] == second and corner[visible[beside], (j + 1) % 3] == first:
+                            if (
+                                corner[visible[neighbor], j] == second
+                                and corner[visible[neighbor], (j + 1) % 3] == first
+                            ):
                                 is_border = bool(False)
                     if is_border and edges < MAX_FACES:
                         edge_start[edges] = first
