@@ -80,6 +80,10 @@ class AppearanceCode:
         """Convert code and background to `dtype`."""
         return replace(self, code=self.code.to(dtype), background=self.background.to(dtype))
 
+    def __getitem__(self, rows: slice) -> AppearanceCode:
+        """Select clips."""
+        return AppearanceCode(self.code[rows], self.background[rows], self.extrinsics)
+
     def repeat(self, times: int, extrinsics: Tensor | None = None) -> AppearanceCode:
         """Repeat each clip's looks `times` times in a row, for that many states a clip, each with its camera pose."""
         code, background = self.code.repeat_interleave(times, 0), self.background.repeat_interleave(times, 0)

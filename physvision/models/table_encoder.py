@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.camera.projection import Projection
-from physvision.core import ShapeError, State, brightness
+from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
 from physvision.models.roi import boxes_around, crop, sample_points
@@ -24,7 +23,6 @@ from physvision.models.segmentation import (
     contrast_channels,
     find_instances,
     link,
-    match_order,
 )
 from physvision.models.tabletop import back_project
 from physvision.models.trial_properties import TrackPropertyHead, Tracks, radius_of
@@ -173,43 +171,6 @@ class TableEncoder(Encoder):
             looks = self._looks(frames, times, linked, background)
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
-
-    def aligned(
-        self, observation: Observation, true: State, present: Tensor, labeled: Tensor, max_distance: float = 20.0
-    ) -> Observation:
-        """Reorder the objects of labeled samples, so that each has the slot of the true object nearest to it."""
-        q = torch.where(labeled[:, None], true.q, observation.positions[:, -1])
-        reference = q.unflatten(1, (self.slots, 3))[..., :2]
-        estimated = observation.positions[:, -1].unflatten(1, (self.slots, 3))[..., :2]
-        assert observation.confidence is not None
-        weight = observation.confidence[:, -1]
-        order = match_order(reference, present.to(weight), estimated, 0.05 + weight, max_distance)
-        order = torch.where(labeled[:, None], order, torch.arange(self.slots, device=order.device))
-        rows = torch.arange(len(order), device=order.device)[:, None]
-
-        def permuted(values: Tensor, width: int) -> Tensor:
-            """Reorder the last dimension, of `width` numbers an object."""
-            split = values.unflatten(-1, (self.slots, width)).movedim(-2, 1)
-            return split[rows, order].movedim(1, -2).flatten(-2)
-
-        changes: dict[str, Any] = {
-            name: permuted(getattr(observation, name), 3)
-            for name in ("positions", "velocities", "position_std", "velocity_std")
-        }
-        changes["confidence"] = permuted(observation.confidence, 1)
-        for name in ("properties", "property_std"):
-            values = getattr(observation, name)
-            per_object = {} if values is None else {key: value for key, value in values.items() if value.dim() == 2}
-            if values is not None:
-                # Walls are of the trial; they happen to be as many numbers as four balls have.
-                moved = {key: permuted(value, 1) for key, value in per_object.items() if key != "walls"}
-                changes[name] = {**values, **moved}
-        if observation.masks is not None:
-            changes["masks"] = observation.masks.transpose(1, 2)[rows, order].transpose(1, 2)
-        if observation.appearance is not None:
-            code = permuted(observation.appearance.code, self.codes)
-            changes["appearance"] = replace(observation.appearance, code=code)
-        return replace(observation, **changes)
 
     def _context_frames(self, count: int) -> list[int]:
         """Frames before the last three, evenly, the first one included."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -14,11 +15,19 @@ from physvision.models import PredictiveAutoencoder
 from physvision.report import ParameterRow, Units
 
 
-def parameter_rows(model: PredictiveAutoencoder, scene: Scene, units: Units) -> list[ParameterRow]:
+def parameter_rows(
+    model: PredictiveAutoencoder, scene: Scene, units: Units, estimates: Mapping[str, Tensor] | None = None
+) -> list[ParameterRow]:
     """List the parameters that the scene names, in reported units; equal values appear once.
 
-    They are assumed: the checkpoint's own, whatever the video shows.
+    Args:
+        model: Autoencoder.
+        scene: Scene of the model.
+        units: Reported units.
+        estimates: Values that the encoder estimates from the video, by name, batches of one. All others are assumed:
+            the checkpoint's own, whatever the video shows.
     """
+    estimates = estimates or {}
     learned = model.engine.learned_values
     available = {**dict(model.engine.properties.items()), **learned}
     bodies = [item.body for item in scene.objects]
@@ -26,12 +35,13 @@ def parameter_rows(model: PredictiveAutoencoder, scene: Scene, units: Units) -> 
     for name, unit in scene.parameters.items():
         if name not in available:
             continue
-        tensor = available[name].detach().double().cpu()
-        if name not in learned and tensor.dim() == 1 and len(tensor) > len(bodies):
+        tensor = estimates.get(name, available[name][None])[0].detach().double().cpu()
+        if name not in learned and name not in estimates and tensor.dim() == 1 and len(tensor) > len(bodies):
             tensor = tensor[bodies]  # static bodies are left out
         values = tensor.flatten().tolist()
         values = values[:1] if len(set(values)) == 1 else values
-        origin = f"assumed, {'learned in training' if name in learned else 'given to the checkpoint'}"
+        source = "learned in training" if name in learned else "given to the checkpoint"
+        origin = "estimated from the last window" if name in estimates else f"assumed, {source}"
         rows.append(ParameterRow(name, *units.parameter(values, unit), origin))
     return rows
 

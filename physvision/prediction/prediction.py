@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from physvision.core import Scene, State, Trajectory
+from physvision.models import AppearanceCode
 from physvision.video import TimedFrame
 
 
@@ -32,6 +33,8 @@ class Segment:
         predicted_frames: Predicted frames; NaN where there is none.
         psnr: PSNR of the predicted frames, dB; NaN where there is none.
         ssim: SSIM of the predicted frames; NaN where there is none.
+        properties: Estimated properties of the clip at its last frame, by name, batches of one.
+        appearance: Looks of the clip at its last frame, a batch of one, for decoders that take them.
     """
 
     first_frame: int
@@ -46,6 +49,8 @@ class Segment:
     predicted_frames: Float[Tensor, "frames channels height width"]
     psnr: Float[Tensor, " frames"]
     ssim: Float[Tensor, " frames"]
+    properties: Mapping[str, Tensor]
+    appearance: AppearanceCode | None
 
     @property
     def future(self) -> Trajectory:

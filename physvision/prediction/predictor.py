@@ -7,12 +7,13 @@ from itertools import islice
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from physvision.core import Clip, DeviceError, InputError, State, StrPath, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
-from physvision.models import PredictiveAutoencoder, load
+from physvision.models import Observation, PredictiveAutoencoder, TableEncoder, load
+from physvision.models.object_order import chained
 from physvision.prediction.appearance_check import reprojection_score
 from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
@@ -100,7 +101,7 @@ class Predictor:
             predicted=predicted,
             horizon=self.steps,
             future=last.future,
-            future_frames=self.decode(last.future),
+            future_frames=self.decode(last),
             warnings=tuple(check.warnings()),
             **arrays,
         )
@@ -136,10 +137,12 @@ class Predictor:
         check.finish()
 
     @torch.no_grad()
-    def decode(self, trajectory: Trajectory, steps: Sequence[int] | None = None) -> Tensor:
-        """Decode frames (times, channels, height, width) of one world's trajectory, by default at all steps."""
-        trajectory = Trajectory(trajectory.q.to(self.device), trajectory.v.to(self.device))
-        frames = self.model.decode(trajectory, range(len(trajectory)) if steps is None else steps)
+    def decode(self, segment: Segment, steps: Sequence[int] | None = None) -> Tensor:
+        """Decode frames (times, channels, height, width) of a segment's future, by default at all steps."""
+        future = segment.future
+        trajectory = Trajectory(future.q.to(self.device), future.v.to(self.device))
+        indices = range(len(trajectory)) if steps is None else steps
+        frames = self.model.decode(trajectory, indices, segment.properties, segment.appearance)
         return frames[0].float().clamp(0, 1).cpu()
 
     @torch.no_grad()
@@ -149,9 +152,10 @@ class Predictor:
         pixels = torch.from_numpy(np.stack([item.frame for item in (*context, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        observation = self.model.observe(windows)
-        rollout = self.model.simulate(self.model.initial_state(observation), self.steps)
-        decoded = self.model.decode(rollout, (0, self.steps)).float().clamp(0, 1)
+        observation = memory.linked(self.model.encoder, self.model.observe(windows))
+        properties, appearance = observation.properties, observation.appearance
+        rollout = self.model.simulate(self.model.initial_state(observation), self.steps, None, properties)
+        decoded = self.model.decode(rollout, (0, self.steps), properties, appearance).float().clamp(0, 1)
         current = frames[len(context) :]
         score = reprojection_score(current, decoded[:, 0])
         confidence = score[:, None].expand(-1, len(self.scene.objects))
@@ -175,6 +179,8 @@ class Predictor:
             predicted_frames=predicted_frames,
             psnr=psnr_values,
             ssim=ssim_values,
+            properties={name: value[-1:] for name, value in (properties or {}).items()},
+            appearance=None if appearance is None else appearance[-1:],
         )
 
 
@@ -201,10 +207,17 @@ def predict(
 
 
 class _PredictionBuffer:
-    """Predictions for the frames to come."""
+    """Predictions for the frames to come, and the objects of the last frame, for the next segment."""
 
     def __init__(self, steps: int) -> None:
         self._steps, self._pending = steps, None
+        self._observation: Observation | None = None
+
+    def linked(self, encoder: nn.Module, observation: Observation) -> Observation:
+        """Give each object the slot that it has in the frames before, if slots are in no particular order."""
+        if isinstance(encoder, TableEncoder):
+            self._observation = observation = chained(observation, self._observation, encoder.dt)
+        return observation
 
     def exchange(self, state: State, frames: Tensor) -> tuple[Tensor, State, Tensor]:
         """Store new predictions, and take those for the current frames.

@@ -243,7 +243,7 @@ def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
         paths += [report.Curve(item.name, past[:, -1], color), report.Curve("", ahead[:, -1], color, "dotted")]
     chart = [report.path_chart("paths in the image", scene.size, paths)] if paths else []
     steps = np.unique(np.linspace(0, future.steps, min(_STRIP_FRAMES, len(future))).round().astype(int)).tolist()
-    frames = (predictor.decode(future, steps).movedim(1, -1) * 255).round().byte().numpy()
+    frames = (predictor.decode(data.last_segment, steps).movedim(1, -1) * 255).round().byte().numpy()
     captions = [f"{times[step]:.2f} s" for step in steps]
     return [report.image_strip(dict(zip(captions, frames, strict=True))), report.side_by_side(chart, figures)]
 

@@ -20,6 +20,7 @@ from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
 from physvision.models.checkpoints import check_weights_match, stored_configuration
+from physvision.models.object_order import aligned
 from physvision.models.table_encoder import Segmentation
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
@@ -258,7 +259,7 @@ class PredictionTraining(LightningModule):
         present = torch.ones_like(now.q[:, ::3], dtype=torch.bool)
         if sample.properties and "present" in sample.properties:
             present = sample.properties["present"] > 0.5
-        observation = encoder.aligned(observation, now, present, labeled)
+        observation = aligned(observation, now, present, labeled)
         empty = (labeled[:, None] & ~present)[..., None].expand(-1, -1, 3).flatten(1)[:, None]
         q = torch.where(empty, now.q[:, None], observation.positions)
         v = torch.where(empty, now.v[:, None], observation.velocities)

@@ -15,6 +15,7 @@ from physvision.models import (
     ClipContext,
     InstanceSettings,
     LayerNetwork,
+    Observation,
     PredictiveAutoencoder,
     TableCamera,
     TableEncoder,
@@ -24,6 +25,7 @@ from physvision.models import (
     tabletop,
     tabletop_leaves,
 )
+from physvision.models.object_order import aligned, chained
 from physvision.models.segmentation import Instances, find_instances, link, match_order
 from physvision.models.tabletop import back_project, park_absent, park_states
 from physvision.models.trial_properties import Tracks, property_loss
@@ -232,11 +234,46 @@ def test_objects_are_brought_into_the_order_of_the_labels():
     true = observation.state.q.unflatten(1, (3, 3))[:, [2, 0, 1]].flatten(1)
     labeled = torch.tensor([True, False])
     present = torch.ones(2, 3, dtype=torch.bool)
-    aligned = encoder.aligned(observation, State(true, torch.zeros_like(true)), present, labeled)
-    torch.testing.assert_close(aligned.state.q[0], true[0])
-    torch.testing.assert_close(aligned.state.q[1], observation.state.q[1])
+    matched = aligned(observation, State(true, torch.zeros_like(true)), present, labeled)
+    torch.testing.assert_close(matched.state.q[0], true[0])
+    torch.testing.assert_close(matched.state.q[1], observation.state.q[1])
     codes = observation.appearance.code.unflatten(1, (3, -1))
-    torch.testing.assert_close(aligned.appearance.code[0].unflatten(0, (3, -1)), codes[0, [2, 0, 1]])
+    torch.testing.assert_close(matched.appearance.code[0].unflatten(0, (3, -1)), codes[0, [2, 0, 1]])
+
+
+def test_objects_keep_their_slots_from_window_to_window():
+    """Two balls cross; whatever order each window has them in, and wherever a segment ends, slots stay theirs."""
+    dt, frames = 1 / 30, 12
+    times = torch.arange(frames, dtype=torch.float32)[:, None]
+    first = torch.cat([10 + 3 * times, 20 + 0 * times, 0 * times], 1)
+    second = torch.cat([43 - 3 * times, 21 + 0 * times, 0 * times], 1)
+    q, v = torch.stack([first, second], 1), torch.tensor([[3.0, 0, 0], [-3.0, 0, 0]]).expand(frames, 2, 3) / dt
+    torch.manual_seed(0)
+    order = torch.stack([torch.randperm(2) for _ in range(frames)])
+    rows = torch.arange(frames)[:, None]
+    positions, velocities = (part[rows, order].flatten(1)[:, None] for part in (q, v))
+    code = AppearanceCode(order.repeat_interleave(3, 1).float(), torch.zeros(frames, 3, 4, 4))
+    std = torch.ones_like(positions)
+    shuffled = Observation(
+        positions, velocities, torch.ones(frames, 1, 2), position_std=std, velocity_std=std, appearance=code
+    )
+    whole = chained(shuffled, None, dt)
+    assert (whole.appearance.code == whole.appearance.code[:1]).all()
+    start = order[0].argsort() if order[0, 0] else torch.arange(2)
+    torch.testing.assert_close(whole.positions[:, 0].unflatten(1, (2, 3))[:, start], q)
+    pieces, earlier = [], None
+    for rows in (slice(0, 5), slice(5, 6), slice(6, frames)):
+        piece = Observation(
+            positions[rows],
+            velocities[rows],
+            torch.ones(frames, 1, 2)[rows],
+            position_std=std[rows],
+            velocity_std=std[rows],
+            appearance=code[rows],
+        )
+        earlier = chained(piece, earlier, dt)
+        pieces.append(earlier.positions)
+    torch.testing.assert_close(torch.cat(pieces), whole.positions)
 
 
 def test_the_property_loss_is_least_at_the_truth_and_knows_ratios_of_masses_only():
