@@ -135,14 +135,13 @@ def property_constraints(
         contact: Contact method of the engine.
         friction_velocities: Velocities whose dry friction is a constraint row.
     """
-    # Bodies without a joint may be massless, for they are part of others.
-    fixed, compliant = tree.fixed, contact.compliant_law is not None
+    compliant = contact.compliant_law is not None
     if name == "mass":
-        masses = value.where(torch.as_tensor(~fixed, device=value.device), 1.0)
-        return [Constraint(masses, "positive", "numbers above zero")]
+        moving = torch.as_tensor(~tree.fixed, device=value.device)
+        return [Constraint(link_masses(tree, value).where(moving, 1.0), "positive", "numbers above zero")]
     if name == "inertia":
         expected = "a positive definite matrix, its principal minors above zero"
-        return [Constraint(smallest_minor(value, fixed), "positive", expected)]
+        return [Constraint(link_minors(tree, value), "positive", expected)]
     if name == "joint_limits":
         unlimited = torch.as_tensor(~tree.limited, device=value.device)
         allowed = value.isinf().all(-1) | ~unlimited
@@ -169,11 +168,40 @@ def property_constraints(
     return []
 
 
+def link_masses(tree: KinematicTree, mass: Float[Tensor, "*batch bodies"]) -> Float[Tensor, "*batch bodies"]:
+    """Mass of each body's link: of all bodies that the same joint moves, of which single ones may be massless."""
+    together = torch.as_tensor(tree.body_link[:, None] == tree.body_link, dtype=mass.dtype, device=mass.device)
+    return mass @ together
+
+
+def link_minors(tree: KinematicTree, inertia: Float[Tensor, "*batch bodies 3 3"]) -> Float[Tensor, "*batch bodies"]:
+    """Numbers above zero if and only if the inertia of every link is valid.
+
+    A body that shares its link with others may have eigenvalues of zero if another one on the link has none.
+    """
+    link = tree.body_link
+    alone = np.array([(link == own).sum() == 1 for own in link], bool) & ~tree.fixed
+    minors = smallest_minor(inertia, ~alone)
+    if alone.all():
+        return minors
+    strict = smallest_minor(inertia, np.zeros(len(link), bool))
+    for body in np.flatnonzero(~alone & ~tree.fixed):
+        together = torch.as_tensor(link == link[body], device=inertia.device)
+        others_valid = (minors[..., together] > 0).all(-1)
+        largest = strict[..., together].amax(-1)
+        minors[..., body] = torch.where(others_valid, largest, minors[..., body])
+    return minors
+
+
 def smallest_minor(inertia: Float[Tensor, "*batch bodies 3 3"], fixed: np.ndarray) -> Float[Tensor, "*batch bodies"]:
     """Smallest leading principal minor of each symmetrized matrix, above zero if and only if all eigenvalues are.
 
     Bodies that are `fixed` to others may have eigenvalues of zero: theirs is the smallest of all principal minors, with
     an allowance for rounding.
+
+    Args:
+        inertia: Inertias of the bodies, kg m².
+        fixed: Mask of the bodies that share a link with others.
     """
     xx, xy, xz, _, yy, yz, _, _, zz = ((inertia + inertia.mT) / 2).double().flatten(-2).unbind(-1)
     plane = xx * yy - xy * xy
