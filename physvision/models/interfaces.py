@@ -81,7 +81,7 @@ class AppearanceCode:
         return replace(self, code=self.code.to(dtype), background=self.background.to(dtype))
 
     def __getitem__(self, rows: slice) -> AppearanceCode:
-        """Select clips."""
+        """Select the looks of some clips."""
         return AppearanceCode(self.code[rows], self.background[rows], self.extrinsics)
 
     def repeat(self, times: int, extrinsics: Tensor | None = None) -> AppearanceCode:
