@@ -85,6 +85,8 @@ def _call(name: str, arguments: list[str]) -> int:
     try:
         for path in _configurations(arguments):
             check_yaml(path)
+        if name == "identify" and arguments and not {"-h", "--help"} & set(arguments):
+            print("physvision identify: loading", file=sys.stderr, flush=True)  # imports and tracking take a while
         called = getattr(importlib.import_module(f"physvision.{module}"), function)
         if name in TRAINING:
             return called(name, arguments)

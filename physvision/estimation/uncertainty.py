@@ -123,7 +123,7 @@ def autocorrelation(
 
 def regularized_inverse(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
     """Invert a positive semidefinite matrix; undetermined directions get a huge variance instead of an error."""
-    scale = matrix.diagonal(dim1=-2, dim2=-1).clamp(min=1e-300).sqrt()
+    scale = matrix.diagonal(dim1=-2, dim2=-1).clamp(min=1e-100).sqrt()
     values, vectors = torch.linalg.eigh(matrix / scale[..., :, None] / scale[..., None, :])
     inverse = (vectors / values.clamp(min=1e-12)[..., None, :]) @ vectors.mT
     return inverse / scale[..., :, None] / scale[..., None, :]

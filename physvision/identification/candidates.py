@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,12 +12,15 @@ import torch
 
 from physvision.estimation.gauss_newton import residual_scale
 from physvision.estimation.settings import DEFAULT_SETTINGS
+from physvision.identification.diagnostics import evaluate_holdout, expected_holdout_error
 from physvision.identification.fitting import Fit, fit_model, refit
 from physvision.identification.kinds import KINDS, MotionKind
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
+from physvision.identification.settings import SelectionSettings
+from physvision.identification.signatures import contradiction
 
 
-def score(fit: Fit, autocorrelation: float | None = None) -> float:
+def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> float:
     """Return Bayes' information criterion of a fit, larger is better.
 
     A sample that a model leaves out counts as if the object could be anywhere.
@@ -25,10 +28,13 @@ def score(fit: Fit, autocorrelation: float | None = None) -> float:
     Args:
         fit: Fit to score.
         autocorrelation: Autocorrelation of the tracks' errors; that of the fit's residuals if not given.
+        bias: Standard deviation of an error of the tracks that lasts, pixels.
     """
     residuals = fit.linearization[0]
     settings = fit.evidence.settings.selection
     scale = residual_scale(residuals).clamp(min=settings.min_residual_scale)
+    weight = torch.as_tensor(fit.problem.weight, dtype=scale.dtype)
+    scale = torch.hypot(scale, bias * weight[weight > 0].median())
     valid = torch.isfinite(fit.problem.observed).any(1)
     numbers, count = fit.problem.observed.shape[1], int(valid.sum())
     cauchy = DEFAULT_SETTINGS.cauchy_scale
@@ -45,10 +51,69 @@ def score(fit: Fit, autocorrelation: float | None = None) -> float:
     return _effective_fraction(autocorrelation) * (explained - unexplained) - prior_cost - complexity
 
 
+def kind_scores(candidates: Candidates) -> dict[str, float]:
+    """Return the scores of the kinds for all moving objects together, under one model of the tracker's errors.
+
+    How long the errors last, and how large they are at least, is a property of the tracks. If every kind were scored
+    with the autocorrelation of its own residuals, a wrong kind, whose residuals are a smooth function of time, would
+    count as if hardly anything had been measured. So the fit that is closest to most of the samples gives it for all.
+
+    A kind that involves some of the objects leaves the others to whatever explains them best, or to nothing.
+
+    Args:
+        candidates: Fits of all kinds.
+    """
+    fits = candidates.fits
+    settings = candidates.evidence.settings.selection
+    autocorrelation = _reference_autocorrelation(fits.values(), settings)
+    uniform = {
+        track.name: _uniform_score(replace(candidates.evidence, tracks=[track]), autocorrelation)
+        for track in candidates.evidence.tracks
+    }
+    alone = dict(uniform)
+    for fit in candidates.object_fits:
+        name = fit.evidence.tracks[0].name
+        alone[name] = max(alone[name], score(fit, autocorrelation, tracker_bias(fit)))
+    scores = {}
+    for kind, fit in fits.items():
+        involved = {track.name for track in fit.evidence.tracks}
+        rest = sum(value for name, value in alone.items() if name not in involved)
+        scores[kind] = score(fit, autocorrelation, tracker_bias(fit)) + rest
+    return scores
+
+
+def _reference_autocorrelation(fits: Collection[Fit], settings: SelectionSettings) -> float:
+    """Return the autocorrelation of the tracks' errors: that of the closest fit to a large part of the samples."""
+    min_length = settings.min_reference_fraction * max(fit.model.end - fit.model.first for fit in fits)
+    long_fits = [fit for fit in fits if fit.model.end - fit.model.first >= min_length]
+    closest = min(long_fits, key=lambda fit: fit.noise)
+    return min(closest.uncertainty.autocorrelation, settings.max_autocorrelation)
+
+
+def kind_odds(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the posterior odds of each kind against the best one, the best first; kinds are equally likely before."""
+    best_score = max(scores.values())
+    return {kind: math.exp((scores[kind] - best_score) / 2) for kind in sorted(scores, key=lambda name: -scores[name])}
+
+
+def tracker_bias(fit: Fit) -> float:
+    """Return the standard deviation of a tracker's errors that last, pixels.
+
+    Shadows, strings, blur and the background shift the center of a detected object by a fraction of its size.
+    """
+    radii = [track.radius or 0.0 for track in fit.evidence.tracks]
+    return fit.evidence.settings.selection.bias_ratio * max(radii)
+
+
 def gain(fit: Fit) -> float:
     """Return the improvement of a fit's score over a uniform distribution of positions, comparable between objects."""
-    uniform = -_mean_count(fit.evidence) * fit.problem.observed.shape[1] * _uniform_cost(fit.evidence)
-    return score(fit) - _effective_fraction(fit.uncertainty.autocorrelation) * uniform
+    return score(fit) - _uniform_score(fit.evidence, fit.uncertainty.autocorrelation)
+
+
+def _uniform_score(evidence: Evidence, autocorrelation: float) -> float:
+    """Return the score of objects that may be anywhere in their extent at any time."""
+    numbers = _mean_count(evidence) * evidence.observed.shape[1]
+    return -_effective_fraction(autocorrelation) * numbers * _uniform_cost(evidence)
 
 
 def _effective_fraction(autocorrelation: float) -> float:
@@ -83,38 +148,98 @@ def indistinguishable_kinds(scores: Mapping[str, float], tie_margin: float) -> l
     return [name for name in names if name not in general]
 
 
-def fit_candidates(evidence: Evidence, kinds: Mapping[str, MotionKind]) -> tuple[dict[str, Fit], dict[str, str]]:
+TRACKED, FITTED = 0.4, 0.8  # fractions of a typical identification after the tracking and after the fits
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Fits of the candidate kinds to the moving objects.
+
+    Attributes:
+        evidence: Tracks of all candidate objects, the best observed one first.
+        fits: Best acceptable fit of each kind.
+        rejected: Reason for the rejection of each kind without one.
+        object_fits: All acceptable fits of kinds of one object, to every object.
+    """
+
+    evidence: Evidence
+    fits: dict[str, Fit]
+    rejected: dict[str, str]
+    object_fits: list[Fit]
+
+
+def fit_candidates(
+    evidence: Evidence, kinds: Mapping[str, MotionKind], progress: Callable[[str, float], None] = lambda *_: None
+) -> Candidates:
     """Fit each kind of motion to every combination of as many objects as it involves.
+
+    If there are several kinds, those whose law the motion contradicts are rejected, however close their fit.
 
     Args:
         evidence: Tracks of all candidate objects, the best observed one first.
         kinds: Candidate kinds by name.
-
-    Returns:
-        The best acceptable fit of each kind, and the reason for rejection of each kind without one.
+        progress: Function that is called with the name of each stage and the fraction of the work before it.
     """
-    fits: dict[str, Fit] = {}
-    rejected: dict[str, str] = {}
-    for name, kind in kinds.items():
-        fit, reason = _best_object_fit(evidence, kind)
-        if fit is not None:
-            fits[name] = fit
+    candidates = Candidates(evidence, {}, {}, [])
+    for number, (name, kind) in enumerate(kinds.items()):
+        progress(f"fitting {name.replace('_', ' ')}", TRACKED + (FITTED - TRACKED) * number / len(kinds))
+        fits, reasons = _object_fits(evidence, kind, check_law=len(kinds) > 1)
+        if fits:
+            candidates.fits[name] = _select_objects(fits)
         else:
-            rejected[name] = reason
-    return fits, rejected
+            candidates.rejected[name] = next(iter(reasons), "")
+        if kind.objects == 1:
+            candidates.object_fits.extend(fits)
+    return candidates
 
 
-def _best_object_fit(evidence: Evidence, kind: MotionKind) -> tuple[Fit | None, str]:
-    """Return a kind's fit to the objects that it explains for the longest time, or the first reason for rejection.
+def reject_unpredicted(candidates: Candidates) -> Candidates:
+    """Reject kinds that do not predict their last third, from the best one on, until one does.
 
-    Of two combinations that are explained for about as long, one with a far larger gain is preferred: a spring, for
-    example, moves in the same way as the mass attached to it, but its center is ill-defined.
+    If there are several kinds and none that is nearly as likely as the best one predicts it, all are rejected: the
+    motion is none of those that are known.
+
+    Args:
+        candidates: Fits of all kinds.
     """
-    settings = evidence.settings.selection
+    if len(candidates.fits) + len(candidates.rejected) < 2 or not candidates.fits:
+        return candidates
+    settings = candidates.evidence.settings.selection
+    rejected = dict(candidates.rejected)
+    for kind, odds in kind_odds(kind_scores(candidates)).items():
+        if odds < settings.min_successor_odds:
+            reason = "it is far less likely than one that is rejected"
+        else:
+            reason = unpredicted(candidates.fits[kind])
+        if reason is None:
+            fits = {name: fit for name, fit in candidates.fits.items() if name not in rejected}
+            return replace(candidates, fits=fits, rejected=rejected)
+        rejected = {kind: reason, **rejected}
+    return replace(candidates, fits={}, rejected=rejected)
+
+
+def unpredicted(fit: Fit) -> str | None:
+    """Return by how much a fit misses its last third, where noise, bias and sensitivity do not explain it."""
+    holdout, settings = evaluate_holdout(fit), fit.evidence.settings.selection
+    if holdout is None or holdout.relative_error < settings.min_holdout_miss:
+        return None
+    expected, extent, unit = expected_holdout_error(fit), fit.evidence.extent, fit.evidence.unit
+    miss = f"its last third, predicted from the first two, is missed by {holdout.error:.2g} {unit}"
+    if fit.model.kind not in _SENSITIVE_KINDS and expected > settings.max_expected_holdout * extent:
+        return f"{miss}, and the first two thirds do not determine it"
+    expected = math.hypot(expected, 2**0.5 * tracker_bias(fit))
+    if holdout.error < settings.max_holdout_ratio * expected:
+        return None
+    return f"{miss}, where noise and sensitivity explain {expected:.2g} {unit}"
+
+
+_SENSITIVE_KINDS = ("double_pendulum", "collision", "bounce")
+
+
+def _object_fits(evidence: Evidence, kind: MotionKind, check_law: bool) -> tuple[list[Fit], list[str]]:
+    """Return a kind's acceptable fits to all combinations of objects, and the reasons for rejection of the others."""
     object_sets = list(combinations(evidence.tracks, kind.objects))
-    reasons = [] if object_sets else [f"{len(evidence.tracks)} object moves, {kind.objects} are needed"]
-    selected: Fit | None = None
-    max_length, max_gain = 0, 0.0
+    fits, reasons = [], [] if object_sets else [f"{len(evidence.tracks)} object moves, {kind.objects} are needed"]
     for tracks in object_sets:
         selection = replace(evidence, tracks=tracks)
         try:
@@ -122,14 +247,30 @@ def _best_object_fit(evidence: Evidence, kind: MotionKind) -> tuple[Fit | None, 
         except UnsuitableError as error:
             reasons.append(str(error))
             continue
-        length, fit_gain = fit.model.end - fit.model.first, gain(fit)
         if not is_acceptable(fit):
             reasons.append(f"its best fit has a residual of {fit.noise:.2g} {evidence.unit}")
-        elif length > settings.length_lead * max_length or (
+        elif check_law and (reason := contradiction(fit)):
+            reasons.append(reason)
+        else:
+            fits.append(fit)
+    return fits, reasons
+
+
+def _select_objects(fits: Sequence[Fit]) -> Fit:
+    """Return the fit to the objects that a kind explains for the longest time.
+
+    Of two combinations that are explained for about as long, one with a far larger gain is preferred: a spring, for
+    example, moves in the same way as the mass attached to it, but its center is ill-defined.
+    """
+    selected, max_length, max_gain = fits[0], 0, 0.0
+    for fit in fits:
+        settings = fit.evidence.settings.selection
+        length, fit_gain = fit.model.end - fit.model.first, gain(fit)
+        if length > settings.length_lead * max_length or (
             settings.length_lead * length > max_length and fit_gain > settings.gain_lead * max_gain
         ):
             selected, max_length, max_gain = fit, length, fit_gain
-    return selected, next(iter(reasons), "")
+    return selected
 
 
 def best_fit(evidence: Evidence, models: Sequence[MotionModel]) -> Fit:
@@ -146,7 +287,8 @@ def best_fit(evidence: Evidence, models: Sequence[MotionModel]) -> Fit:
             reason = error
     if not fits:
         raise reason
-    return _relax(max(fits, key=score))
+    autocorrelation = _reference_autocorrelation(fits, evidence.settings.selection)
+    return _relax(max(fits, key=lambda fit: score(fit, autocorrelation, tracker_bias(fit))))
 
 
 def _relax(fit: Fit) -> Fit:

@@ -6,12 +6,15 @@ import argparse
 import csv
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from physvision.core import FileError, InputError, PhysvisionError
+from physvision.identification.candidates import FITTED
 from physvision.identification.custom_scene import CustomScene
+from physvision.identification.formatting import describe_rivals, in_degrees, round_to_interval
 from physvision.identification.kinds import KINDS, KNOWN_NAMES
 from physvision.identification.model import KnownValue
 from physvision.identification.output import save_results
@@ -81,24 +84,50 @@ def run_command(arguments: Sequence[str]) -> int:
     if options.video is None:
         raise InputError("video: expected a video, or a folder of them with --batch")
     source = _open_source(options.video, options.unit, options.fps)
-    result = identify(source, motion, known_values, **clip_options)
+    progress = _ProgressLine()
+    result = identify(source, motion, known_values, progress=progress, **clip_options)
+    progress("writing", FITTED)
     folder = Path(options.out) if options.out else Path("out") / Path(options.video).stem
     paths = save_results(result, folder, source, options.film, options.start)
+    progress.clear()
     _print_result(result)
     print("\n".join(str(path) for path in paths))
     return 0
 
 
+class _ProgressLine:
+    """Progress on the error output: one line that is redrawn in a terminal, otherwise a line for each stage."""
+
+    def __init__(self) -> None:
+        self._start, self._redraws = time.monotonic(), sys.stderr.isatty()
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        """Show a stage, the fraction of the work before it, and the time that is left at the rate so far."""
+        elapsed = time.monotonic() - self._start
+        left = f", about {elapsed * (1 - fraction) / fraction:.0f} s left" if fraction else ""
+        text = f"{fraction:4.0%}  {stage}{left}"
+        print(
+            f"\r{text:<60}" if self._redraws else text, end="" if self._redraws else "\n", file=sys.stderr, flush=True
+        )
+
+    def clear(self) -> None:
+        """Clear the line in a terminal."""
+        if self._redraws:
+            print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
+
+
 def _print_result(result: Identification) -> None:
-    alternatives = f" (or {', '.join(result.indistinguishable)})" if result.indistinguishable else ""
+    ties = f" (or {', '.join(result.indistinguishable)})" if result.indistinguishable else ""
     unit = result.evidence.unit
-    print(f"{result.motion}{alternatives}: residual {result.fit.noise:.2g} {unit}")
+    print(f"{result.motion}{ties}: residual {result.fit.noise:.2g} {unit}")
+    if len(result.odds) + len(result.rejected) > 1:
+        print(f"  {'rivals':<14} {describe_rivals(result.motion, result.odds)}")
     for name, parameter in result.parameters.items():
         if parameter.value is None or parameter.interval_95 is None:
             print(f"  {name:<14} not identifiable: {parameter.reason}")
         else:
-            low, high = parameter.interval_95
-            print(f"  {name:<14} {parameter.value:.5g} {parameter.unit}  95 %: {low:.5g} to {high:.5g}")
+            value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
+            print(f"  {name:<14} {value} {parameter.unit}  95 %: {low} to {high}{in_degrees(parameter)}")
     if result.holdout is not None:
         error, relative_error = result.holdout.error, result.holdout.relative_error
         print(f"  last third predicted to {error:.2g} {unit}, {relative_error:.1%} of the extent")

@@ -189,7 +189,7 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
     settings, flight = evidence.settings, evidence.settings.flight
     indices, times, positions, clear = _clear_samples(evidence)
     noise = float(np.median(evidence.tracks[0].sigma[indices]))
-    noise = max(noise, settings.fit.min_noise, 3e-4 * float(np.ptp(positions, axis=0).max()))
+    noise = max(noise, settings.fit.min_noise * evidence.pixel, 3e-4 * float(np.ptp(positions, axis=0).max()))
     window = parabola_window(times, positions, settings.parabola.noise_ratio * noise, True, settings.parabola)
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")

@@ -76,15 +76,29 @@ def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> B
         return None
     gravity = float(np.average([value for value, _ in downward], weights=[count**3 for _, count in downward]))
     floors = [float(positions[max(bounce - 1, 0) : bounce + 2, 1].max()) for bounce in bounces]
-    ratios = [after / before for before, after in pairwise(np.diff(bounces).tolist())]
     before, after = positions[: bounces[0], 1], positions[bounces[0] : edges[2], 1]
-    ratios.insert(0, _restitution_by_heights(before, after, floors[0]))
+    restitution = _restitution_by_times(times, bounces)
+    if restitution is None:
+        restitution = _restitution_by_heights(before, after, floors[0])
     count = max(4, min(bounces[0] - 1, 12))
     elapsed = times[:count] - times[0]
     without_gravity = positions[:count].copy()
     without_gravity[:, 1] -= gravity / 2 * elapsed**2
     line = fit_polynomial(elapsed, without_gravity, 1)
-    return BounceGuess(gravity, float(np.median(floors)), float(np.median(ratios)), line[0], line[1])
+    return BounceGuess(gravity, float(np.median(floors)), restitution, line[0], line[1])
+
+
+def _restitution_by_times(times: Samples, bounces: list[int]) -> float | None:
+    """Return the restitution by the times of impacts, t_n = a − b eⁿ; None for fewer than three flights.
+
+    Ratios of single flights scatter by a frame in each, and phases of late bounces magnify the error.
+    """
+    if len(bounces) < 4:
+        return None
+    impacts, numbers = times[bounces] + np.median(np.diff(times)) / 2, np.arange(len(bounces))
+    candidates = np.linspace(0.3, 0.99, 139)
+    costs = [_fit(np.stack([np.ones_like(impacts), e**numbers], 1), impacts[:, None])[1] for e in candidates]
+    return float(candidates[int(np.argmin(costs))])
 
 
 def _restitution_by_heights(before: np.ndarray, after: np.ndarray, floor: float) -> float:

@@ -226,6 +226,30 @@ class LineSettings:
 
 
 @dataclass(frozen=True)
+class SinkSettings:
+    """Thresholds of sinking in a liquid.
+
+    Attributes:
+        min_samples: Smallest number of samples.
+        max_width: Largest width of the track, relative to its spread.
+        max_tilt: Largest angle of the track from the vertical of the picture, rad.
+        rest_distance: Distance from the end, relative to the spread, within which it rests on the bottom.
+        max_late_gain: Largest gain of speed from the middle third to the last, relative to the speed.
+        max_early_speed: Mean speed in the first third above which nothing shows how it became steady, relative to the
+            steady speed.
+        substeps: Engine steps a frame.
+    """
+
+    min_samples: int = 9
+    max_width: float = 0.06
+    max_tilt: float = math.radians(10)
+    rest_distance: float = 0.01
+    max_late_gain: float = 0.12
+    max_early_speed: float = 0.97
+    substeps: int = 8
+
+
+@dataclass(frozen=True)
 class CircularSettings:
     """Thresholds of circular motion.
 
@@ -234,6 +258,7 @@ class CircularSettings:
         max_radius: Largest radius, relative to the track's extent.
         max_circle_error: Largest median distance from the circle, relative to its radius.
         min_turn: Smallest angle, rad; about a quarter of a turn.
+        min_slowing: Change of the rate over the clip from which it is fitted, relative to the mean rate.
         flatness_std: Standard deviation of the flattening of the circle by the camera's angle, of second order.
     """
 
@@ -241,6 +266,7 @@ class CircularSettings:
     max_radius: float = 3.0
     max_circle_error: float = 0.06
     min_turn: float = 1.5
+    min_slowing: float = 0.02
     flatness_std: float = 0.002
 
 

@@ -129,6 +129,14 @@ class Evidence:
         return self.tracks[0].unit
 
     @property
+    def pixel(self) -> float:
+        """Length that thresholds and scales in pixels stand for, in the unit of positions.
+
+        A table of lengths has no pixels; it is treated as if its extent filled a picture.
+        """
+        return 1.0 if self.unit == "px" else max(self.extent, 1e-12) / self.settings.tracks.table_pixels
+
+    @property
     def dt(self) -> float:
         """Median time between samples, s."""
         return float((self.times[1:] - self.times[:-1]).median())
@@ -153,6 +161,6 @@ class Evidence:
         return indices, self.times.numpy()[indices], positions[indices]
 
     def noise(self, indices: Int[np.ndarray, " samples"]) -> float:
-        """Return the typical standard deviation of a coordinate in these samples, pixels."""
+        """Return the typical standard deviation of a coordinate in these samples, in the unit of positions."""
         noise = float(np.median([np.median(track.sigma[indices]) for track in self.tracks]))
-        return max(noise, self.settings.fit.min_noise)
+        return max(noise, self.settings.fit.min_noise * self.pixel)

@@ -13,6 +13,7 @@ import torch
 
 from physvision import report, video
 from physvision.core import Clip, StrPath
+from physvision.identification.formatting import describe_odds
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
 from physvision.report.palette import OBJECTS, TEXT, WARN
@@ -126,7 +127,10 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
     page.section("Parameters", report.parameter_table(_parameter_rows(result)), *reasons)
     page.section("Observed and fitted motion", *_motion_charts(result))
-    text = "Bayes' information criterion of each kind; larger is better."
+    text = (
+        "Posterior odds of each kind against the best one, where all are equally likely before, and one model of the "
+        "tracker's errors holds for all."
+    )
     page.section("Kinds of motion", _kinds_table(result), text=text)
     return page
 
@@ -143,6 +147,9 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
             std = (parameter.interval_68[1] - parameter.interval_68[0]) / 2
             digits = min(max(0, -math.floor(math.log10(max(std, 1e-12)))), 8)
             numbers.append((f"{parameter.value:.{digits}f} ± {std:.{digits}f} {parameter.unit}", _readable(name)))
+    rivals = [(kind, odds) for kind, odds in result.odds.items() if kind != result.motion]
+    if rivals:
+        numbers.append((describe_odds(rivals[0][1]), f"odds of the nearest rival, {_readable(rivals[0][0])}"))
     if result.holdout is not None:
         relative_error = f"{result.holdout.relative_error:.1%} of the extent"
         text = f"error on the last third, predicted from the first two; {relative_error}"
@@ -214,7 +221,6 @@ def _energy_charts(result: Identification) -> list:
 
 def _kinds_table(result: Identification):
     notes = {**result.indistinguishable, result.motion: "the best"}
-    scores = sorted(result.scores.items(), key=lambda item: -item[1])
-    rows = [(_readable(name), f"{score:.4g}", notes.get(name, "")) for name, score in scores]
+    rows = [(_readable(name), describe_odds(odds), notes.get(name, "")) for name, odds in result.odds.items()]
     rows += [(_readable(name), "–", reason) for name, reason in result.rejected.items()]
-    return report.table(rows, ("motion", "score", "what would distinguish it, or why it was rejected"))
+    return report.table(rows, ("motion", "odds", "what would distinguish it, or why it was rejected"))

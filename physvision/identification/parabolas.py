@@ -9,6 +9,7 @@ from physvision.identification.initial_guesses import Positions, Samples, fit_po
 from physvision.identification.kind_settings import ParabolaSettings
 
 _DEFAULTS = ParabolaSettings()
+_EXTENSION_DIVISOR = 12  # part of a window by which it is extended at a time
 
 
 def parabola_window(
@@ -146,13 +147,14 @@ def _extend_window(
         return None
     while True:
         coefficients = fit()
-        extended = False
-        for side in (-1, 1):
-            index = first - 1 if side < 0 else last
-            if 0 <= index < len(times):
-                predicted = (times[index] - times[first]) ** np.arange(len(coefficients)) @ coefficients
-                if np.abs(positions[index] - predicted).max() < max_error:
-                    first, last = (index, last) if side < 0 else (first, index + 1)
-                    extended = True
-        if not extended:
+        # All further samples on the present path are added at once, a few of many, since an extrapolation drifts.
+        reach = max(1, (last - first) // _EXTENSION_DIVISOR)
+        powers = np.vander(
+            times[max(first - reach, 0) : last + reach] - times[first], len(coefficients), increasing=True
+        )
+        fits = np.abs(positions[max(first - reach, 0) : last + reach] - powers @ coefficients).max(1) < max_error
+        before, after = fits[: first - max(first - reach, 0)][::-1], fits[len(fits) - len(times[last : last + reach]) :]
+        steps = [int(part.argmin()) if not part.all() else len(part) for part in (before, after)]
+        first, last = first - steps[0], last + steps[1]
+        if not any(steps):
             return first, last

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,21 +14,30 @@ from physvision import video
 from physvision.core import Clip, InputError, StrPath
 from physvision.core.checks import check_positive
 from physvision.identification import track_preparation as preparation
-from physvision.identification.candidates import fit_candidates, indistinguishable_kinds, score
+from physvision.identification.candidates import (
+    FITTED,
+    Candidates,
+    fit_candidates,
+    indistinguishable_kinds,
+    kind_odds,
+    kind_scores,
+    reject_unpredicted,
+)
 from physvision.identification.custom_scene import CustomScene
 from physvision.identification.diagnostics import describe_prediction_gap, evaluate_holdout, plausibility_warnings
-from physvision.identification.fitting import Fit
 from physvision.identification.kinds import KINDS, KNOWN_NAMES, MotionKind
 from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import estimate_parameters
 from physvision.identification.result import Identification
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
+from physvision.identification.signatures import contradiction
 from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
 
 Source = Clip | StrPath | Sequence[Track]
 Motion = str | CustomScene | None
 KnownNumber = float | tuple[float, float] | KnownValue
+Progress = Callable[[str, float], None]
 
 
 def identify(
@@ -43,6 +52,7 @@ def identify(
     fps: float | None = None,
     size: tuple[float, float] | None = None,
     settings: IdentificationSettings = DEFAULT_SETTINGS,
+    progress: Progress = lambda stage, fraction: None,
 ) -> Identification:
     """Identify the kind of motion in a clip and its physical parameters, with intervals.
 
@@ -59,6 +69,7 @@ def identify(
         fps: Frame rate of filming, frames a second, where it differs from the file's.
         size: Width and height of the picture in which given tracks were found, pixels.
         settings: Tuning numbers.
+        progress: Function that is called with the name of each stage and the fraction of the work before it.
 
     Returns:
         The best kind with its parameters, and the kinds that cannot be distinguished from it.
@@ -71,6 +82,7 @@ def identify(
     priors = _check_known_values(known_values or {}, motion)
     min_tracks = KINDS[motion].objects if isinstance(motion, str) else 1
     if isinstance(source, Clip | str | os.PathLike):
+        progress("tracking", 0.0)
         tracks = find_tracks(source, object=object, crop=crop, start=start, stop=stop, min_objects=min_tracks)
         picture = source if isinstance(source, Clip) else video.read_info(source)
         view = View(float(picture.width), float(picture.height), settings=settings.view)
@@ -89,16 +101,19 @@ def identify(
     evidence = Evidence(tracks[:max_objects], view, priors, _audio_onsets(source, kinds, fps), settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps of a search may lead where simulations fail
-        fits, rejected = fit_candidates(evidence, kinds)
-        if not fits:
+        candidates = reject_unpredicted(fit_candidates(evidence, kinds, progress))
+        if not candidates.fits:
             trimmed, rest_notes = preparation.trim_final_rest(tracks, settings.tracks)
             if rest_notes:
                 tracks, notes = trimmed, notes + rest_notes
-                fits, rejected = fit_candidates(replace(evidence, tracks=tracks[:max_objects]), kinds)
-        if not fits:
-            reasons = "; ".join(f"{kind}: {reason}" for kind, reason in rejected.items())
+                candidates = reject_unpredicted(
+                    fit_candidates(replace(evidence, tracks=tracks[:max_objects]), kinds, progress)
+                )
+        if not candidates.fits:
+            reasons = "; ".join(f"{kind}: {reason}" for kind, reason in candidates.rejected.items())
             raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
-        return _build_result(fits, rejected, tracks, notes)
+        progress("intervals", FITTED)
+        return _build_result(candidates, tracks, notes)
 
 
 def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion) -> dict[str, KnownValue]:
@@ -158,18 +173,15 @@ def _audio_onsets(source: Source, kinds: Collection[str], fps: float | None) -> 
     return np.zeros(0) if sound is None else detect_onsets(sound)
 
 
-def _build_result(
-    fits: Mapping[str, Fit], rejected: Mapping[str, str], tracks: Sequence[Track], notes: Sequence[str]
-) -> Identification:
-    """Compare the fits, and return the best kind with parameters, holdout test and warnings."""
-    # Kinds that explain more of the moving objects are preferred: kinds of two objects are compared on both.
-    scores = {kind: score(fit) for kind, fit in fits.items()}
-    max_objects = max(len(fit.evidence.tracks) for fit in fits.values())
-    comparable = {kind: scores[kind] for kind, fit in fits.items() if len(fit.evidence.tracks) == max_objects}
-    settings = next(iter(fits.values())).evidence.settings.selection
-    motion, *ties = indistinguishable_kinds(comparable, settings.tie_margin)
+def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequence[str]) -> Identification:
+    """Return the best kind with parameters, rivals, holdout test and warnings."""
+    fits, settings = candidates.fits, candidates.evidence.settings.selection
+    scores = kind_scores(candidates)
+    odds = kind_odds(scores)
+    motion, *ties = indistinguishable_kinds(scores, settings.tie_margin)
     fit = fits[motion]
     indistinguishable = {kind: fit.model.alternatives.get(kind, "a longer clip, or another view") for kind in ties}
+    holdout = evaluate_holdout(fit)
     parameters = estimate_parameters(fit)
     ignored = [track for track in tracks if not any(track is fitted_track for fitted_track in fit.evidence.tracks)]
     notes = list(notes)
@@ -177,11 +189,14 @@ def _build_result(
         notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")
     notes += [note for track in fit.evidence.tracks for note in track.notes]
     notes += [*fit.model.notes, *plausibility_warnings(fit, parameters)]
-    holdout = evaluate_holdout(fit)
+    if (reason := contradiction(fit)) is not None:
+        notes.append(f"The motion contradicts the law of a {motion.replace('_', ' ')}: {reason}.")
     if holdout is not None and holdout.relative_error > settings.max_holdout_error:
         notes.append(describe_prediction_gap(fit, holdout.error))
     unique_notes = tuple(dict.fromkeys(notes))
-    return Identification(motion, indistinguishable, scores, rejected, parameters, unique_notes, fit, holdout)
+    return Identification(
+        motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, holdout
+    )
 
 
 def _describe(tracks: Sequence[Track]) -> str:

@@ -28,6 +28,7 @@ class Identification:
     Attributes:
         motion: Kind of motion that explains the tracks best.
         indistinguishable: Other kinds that explain them as well, with what would distinguish them.
+        odds: Posterior odds of each acceptable kind against the best one, the best first.
         scores: Bayesian information criterion of each acceptable kind, signed so that larger is better.
         rejected: Reasons why the other kinds were rejected.
         parameters: Physical parameters by name, SI units.
@@ -38,6 +39,7 @@ class Identification:
 
     motion: str
     indistinguishable: Mapping[str, str]
+    odds: Mapping[str, float]
     scores: Mapping[str, float]
     rejected: Mapping[str, str]
     parameters: Mapping[str, Parameter]
@@ -108,6 +110,7 @@ class Identification:
         contents: dict[str, Any] = {
             "motion": self.motion,
             "indistinguishable": dict(self.indistinguishable),
+            "odds": dict(self.odds),
             "scores": dict(self.scores),
             "rejected": dict(self.rejected),
             "parameters": parameters,

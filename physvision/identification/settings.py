@@ -26,6 +26,8 @@ class TrackSettings:
         min_rest_fraction: Fraction of positions at rest above which a start or end is trimmed. Raising it trims less.
         rest_distance: Distance from the resting position that counts as rest, relative to the extent.
         rest_noise_ratio: Distance that counts as rest, in noise standard deviations.
+        table_pixels: Extent of a table of lengths, in pixels of the picture that it is taken for. Raising it lowers the
+            noise that is assumed at least.
         min_extent_ratio: Extent relative to the largest track's above which a track counts as moving.
         max_frame_ratio: Ratio of a frame's interval to the median above which frames are missing.
         min_hinge_turn: Smallest turn of a rod whose hinge is sought, rad; axes that turn less do not intersect well.
@@ -43,6 +45,7 @@ class TrackSettings:
     min_rest_fraction: float = 0.15
     rest_distance: float = 0.01
     rest_noise_ratio: float = 5.0
+    table_pixels: float = 500.0
     min_extent_ratio: float = 0.15
     max_frame_ratio: float = 1.5
     min_hinge_turn: float = 0.2
@@ -114,11 +117,23 @@ class SelectionSettings:
         max_error: Largest error of an acceptable fit, relative to the extent.
         max_error_ratio: Largest error of an acceptable fit, in noise standard deviations.
         min_residual_scale: Smallest residual scale that scores count, in noise standard deviations.
+        bias_ratio: Error of a tracker that lasts, relative to the object's radius: the scale below which residuals of
+            kinds are not compared. Raising it brings odds closer to one.
+        min_reference_fraction: Fraction of the longest explained stretch that the fit must explain whose residuals give
+            the autocorrelation of the tracks' errors.
+        max_autocorrelation: Largest autocorrelation of the tracks' errors in the comparison of kinds. Raising it brings
+            odds closer to one where no kind explains the tracks well.
         length_lead: Ratio of explained samples above which a choice of objects is preferred.
         gain_lead: Ratio of gains above which a choice of objects with as many samples is preferred.
         min_autocorrelation: Autocorrelation of residuals above which a table is refitted as filmed.
         min_holdout_samples: Samples below which no holdout is evaluated.
         max_holdout_error: Holdout error above which a warning is given, relative to the extent.
+        min_holdout_miss: Holdout error below which no kind is rejected, relative to the extent.
+        max_holdout_ratio: Holdout error above which a kind is rejected, relative to the error that noise, bias and
+            sensitivity imply. Raising it refuses fewer clips.
+        max_expected_holdout: Error that these imply above which a kind is rejected, relative to the extent, unless its
+            law is a sensitive one.
+        min_successor_odds: Odds against a rejected kind from which another kind may take its place.
     """
 
     max_objects: int = 2
@@ -126,11 +141,43 @@ class SelectionSettings:
     max_error: float = 0.02
     max_error_ratio: float = 6.0
     min_residual_scale: float = 0.3
+    bias_ratio: float = 0.03
+    min_reference_fraction: float = 0.5
+    max_autocorrelation: float = 0.9
     length_lead: float = 1.2
     gain_lead: float = 3.0
     min_autocorrelation: float = 0.3
     min_holdout_samples: int = 8
     max_holdout_error: float = 0.1
+    min_holdout_miss: float = 0.05
+    max_holdout_ratio: float = 5.0
+    max_expected_holdout: float = 0.5
+    min_successor_odds: float = 1e-3
+
+
+@dataclass(frozen=True)
+class SignatureSettings:
+    """Thresholds of what a law forces on a track; chosen on drawn and on half of the real clips.
+
+    Attributes:
+        min_explained_path: Part of an object's path that a law of a stretch must explain. Raising it refuses more.
+        path_corners: Positions between which the length of a path is measured.
+        min_sag_ratio: Bow of a spring's line that counts as a pendulum's, in noise standard deviations.
+        max_unexplained_sag: Part of the motion across a spring's line that a pendulum's bow may leave unexplained.
+        min_periods: Part of the fitted period that must be observed, for each kind that oscillates.
+        max_impacts: Sudden turns from which no smooth law holds.
+        min_approach: Decrease of the distance of two objects before they collide, relative to its whole change.
+        max_contact_ratio: Largest distance of two objects that collide, relative to the sum of their radii.
+    """
+
+    min_explained_path: float = 0.3
+    path_corners: int = 60
+    min_sag_ratio: float = 3.0
+    max_unexplained_sag: float = 0.3
+    min_periods: dict[str, float] = field(default_factory=lambda: {"pendulum": 0.5, "spring": 0.75})
+    max_impacts: int = 3
+    min_approach: float = 0.05
+    max_contact_ratio: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -164,7 +211,7 @@ class ParameterSettings:
             "damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0),
         } | dict.fromkeys(
             ("length", "length_1", "length_2", "gravity", "speed", "acceleration", "stiffness", "period", "radius",
-             "mass_ratio", "frequency"), (0.0, math.inf),
+             "mass_ratio", "frequency", "terminal_speed", "time_constant", "angular_speed"), (0.0, math.inf),
         )
     )  # fmt: skip
 
@@ -226,6 +273,7 @@ class IdentificationSettings:
         view: Priors of the camera.
         fit: Numbers of the search.
         selection: Thresholds of the comparison of kinds and models.
+        signatures: Thresholds of what a law forces on a track.
         parameters: Numbers of parameter intervals.
         warnings: Thresholds of warnings.
         audio: Numbers of the restitution from audio onsets.
@@ -239,6 +287,7 @@ class IdentificationSettings:
         pendulum: Thresholds of pendulums.
         line: Thresholds of straight tracks.
         circular: Thresholds of circular motion.
+        sink: Thresholds of sinking in a liquid.
         custom: Numbers of the search for a custom scene's motion.
     """
 
@@ -246,6 +295,7 @@ class IdentificationSettings:
     view: ViewSettings = field(default_factory=ViewSettings)
     fit: FitSettings = field(default_factory=FitSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
+    signatures: SignatureSettings = field(default_factory=SignatureSettings)
     parameters: ParameterSettings = field(default_factory=ParameterSettings)
     warnings: WarningSettings = field(default_factory=WarningSettings)
     audio: AudioSettings = field(default_factory=AudioSettings)
@@ -259,6 +309,7 @@ class IdentificationSettings:
     pendulum: kinds.PendulumSettings = field(default_factory=kinds.PendulumSettings)
     line: kinds.LineSettings = field(default_factory=kinds.LineSettings)
     circular: kinds.CircularSettings = field(default_factory=kinds.CircularSettings)
+    sink: kinds.SinkSettings = field(default_factory=kinds.SinkSettings)
     custom: kinds.CustomSceneSettings = field(default_factory=kinds.CustomSceneSettings)
 
 

@@ -70,7 +70,8 @@ def merge_fragments(tracks: Sequence[Track], settings: TrackSettings) -> list[Tr
             last_positions = earlier.positions[np.flatnonzero(earlier.observed)[-4:]]
             speed = float(np.linalg.norm(np.diff(last_positions, axis=0), axis=1).max(initial=0.0))
             max_distance = settings.gap_speed_ratio * speed * max(start - end, 1)
-            if distance <= max_distance + 2 * (earlier.radius or 1.0):
+            size = earlier.radius or (1.0 if earlier.unit == "px" else 0.01 * earlier.extent)
+            if distance <= max_distance + 2 * size:
                 merged[index] = _merge(earlier, track, end)
                 break
         else:
@@ -118,12 +119,16 @@ def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple
     Returns:
         The tracks, and the warnings.
     """
-    count = min(_count_resting(track, settings) for track in tracks)
-    if count < settings.min_rest_fraction * min(int(track.observed.sum()) for track in tracks):
+    counts = [_count_resting(track, settings) for track in tracks]
+    # Objects may be observed at different times: everything rests until the first of them that moves does.
+    moving = [track.times[track.observed][count:] for track, count in zip(tracks, counts, strict=True)]
+    time = min((float(times[0]) for times in moving if len(times)), default=-math.inf)
+    resting = [float((track.times[track.observed] < time).mean()) for track in tracks]
+    if max(resting) < settings.min_rest_fraction:
         return list(tracks), []
-    trimmed = [_mask_samples(track, np.arange(len(track)) >= np.flatnonzero(track.observed)[count]) for track in tracks]
-    duration = trimmed[0].times[trimmed[0].observed][0] - tracks[0].times[0]
-    return trimmed, [f"Nothing moves in the first {duration:.2g} s; they are left out."]
+    trimmed = [_mask_samples(track, track.times >= time) for track in tracks]
+    usable = [track for track in trimmed if track.observed.sum() >= settings.min_positions]
+    return usable or trimmed, [f"Nothing moves in the first {time - tracks[0].times[0]:.2g} s; they are left out."]
 
 
 def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:

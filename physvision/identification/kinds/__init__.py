@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from physvision.identification.kinds import bounce, circular, collision, double_pendulum, flight, straight
+from physvision.identification.kinds import bounce, circular, collision, double_pendulum, flight, sink, straight
 from physvision.identification.model import Evidence, MotionModel
 
 
@@ -39,5 +39,6 @@ KINDS: Mapping[str, MotionKind] = {
     "collision": MotionKind(collision.candidate_models, objects=2),
     "circular": MotionKind(circular.circular_models, ("radius",), special_case_of=("pendulum",)),
     "fall": MotionKind(flight.fall_models, ("gravity",), detects_release=True, special_case_of=("projectile",)),
+    "sink": MotionKind(sink.candidate_models),
 }
 KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")

@@ -131,7 +131,7 @@ def _model(
     horizon_sample = max(second_flight_middle, min(bounces[0] + 3, len(times) - 1))
     return MotionModel(
         "bounce",
-        _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings),
+        _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings.radius * evidence.pixel),
         _unknowns(evidence, guess, audio, extent),
         setup,
         observe,
@@ -149,9 +149,8 @@ def _model(
     )
 
 
-def _engine(extent: float, gravity: float, dt: float, settings: BounceSettings) -> rigid2d.World:
-    radius = settings.radius
-    ball = rigid2d.Circle(radius, (0, -100), restitution=0.5, friction=0.1, name="ball")
+def _engine(extent: float, gravity: float, dt: float, radius: float) -> rigid2d.World:
+    ball = rigid2d.Circle(radius, (0, -10 * radius), restitution=0.5, friction=0.1, name="ball")
     size, center = (200 * extent, 10 * extent), (0, radius + 5 * extent)
     ground = rigid2d.Rectangle(size, center, static=True, restitution=0.5, friction=0.1, name="floor")
     return rigid2d.World([ball, ground], gravity=(0, gravity), dt=dt)
@@ -165,10 +164,10 @@ def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | 
     speed = math.sqrt(2 * guess.gravity * extent)
     return [
         Unknown("gravity", guess.gravity, low=0.0, unit="px/s²"),
-        Unknown("floor", guess.floor, scale=2.0, unit="px"),
+        Unknown("floor", guess.floor, scale=2.0 * evidence.pixel, unit="px"),
         Unknown("restitution", restitution, 0.0, 1.0, std=None if audio is None else audio.std),
         evidence.view.tilt_unknown(),
-        Unknown("position", guess.position.tolist(), scale=5.0, unit="px"),
+        Unknown("position", guess.position.tolist(), scale=5.0 * evidence.pixel, unit="px"),
         Unknown("velocity", guess.velocity.tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("friction", friction, low=0.0, std=friction),
     ]

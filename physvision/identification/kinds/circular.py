@@ -33,8 +33,8 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
     frequency = 2 * math.pi / period
     unknowns = [
         Unknown("restoring", frequency**2, low=0.0, unit="1/s²"),
-        Unknown("arm_length", 100.0, low=0.0, unit="px"),
-        Unknown("pivot", positions.mean(0).tolist(), scale=50.0, unit="px"),
+        Unknown("arm_length", 100.0 * evidence.pixel, low=0.0, unit="px"),
+        Unknown("pivot", positions.mean(0).tolist(), scale=50.0 * evidence.pixel, unit="px"),
         evidence.view.tilt_unknown(),
         Unknown("angle", 0.0, unit="rad"),
         Unknown("angular_velocity", 0.0, scale=frequency, unit="rad/s"),
@@ -48,7 +48,7 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
         int(indices[0]), int(indices[-1]) + 1, _pendulum_starts(times, positions, period), horizon=max(period, 8 * dt),
         scale=_pendulum_scale, length_powers={"length": 1, "radius": 1},
     )  # fmt: skip
-    drift = Unknown("drift", [0.0, 0.0], scale=1.0, unit="px/s")
+    drift = Unknown("drift", [0.0, 0.0], scale=evidence.pixel, unit="px/s")
     note = "The pivot, or the camera, moves slowly and evenly; that motion is fitted too."
     drifting = replace(model, unknowns=[*unknowns, drift], observe=_observe_drifting, notes=[note])
     return [replace(model, relaxations=[drifting])]
@@ -132,9 +132,9 @@ def _pendulum_parameters(values: Values, known_values: KnownTensors) -> Paramete
 
 
 def circular_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the model of uniform circular motion."""
-    settings, dt = evidence.settings.circular, evidence.dt
-    indices, times, positions = evidence.samples(settings.min_samples)
+    """Return the model of uniform circular motion and, where the rate changes, models of friction on an axis."""
+    settings = evidence.settings.circular
+    _, times, positions = evidence.samples(settings.min_samples)
     center, radius = fit_circle(positions)
     errors = np.abs(np.linalg.norm(positions - center, axis=1) - radius)
     extent = float(np.linalg.norm(np.ptp(positions, axis=0)))
@@ -144,25 +144,47 @@ def circular_models(evidence: Evidence) -> list[MotionModel]:
     rate, start = np.polyfit(times - times[0], angle, 1)
     if abs(angle[-1] - angle[0]) < settings.min_turn:
         raise UnsuitableError("less than a quarter of a turn is observed")
+    models = [_circular_model(evidence, center, radius, (float(start), float(rate)))]
+    half_change, initial_rate, start = np.polyfit(times - times[0], angle, 2)
+    duration = float(times[-1] - times[0])
+    if abs(2 * half_change * duration) > settings.min_slowing * abs(rate):
+        guess = float(start), float(initial_rate)
+        friction = Unknown("angular_acceleration", 2 * float(half_change), scale=abs(rate) / duration, unit="rad/s²")
+        decay = Unknown("damping", max(-2 * float(half_change / rate), 0.0), scale=1 / duration, unit="1/s")
+        models += [_circular_model(evidence, center, radius, guess, change) for change in (friction, decay)]
+    return models
+
+
+def _circular_model(
+    evidence: Evidence, center: np.ndarray, radius: float, guess: tuple[float, float], change: Unknown | None = None
+) -> MotionModel:
+    """Return the model of circular motion whose rate is constant or changed by one unknown."""
+    (start, rate), dt, settings = guess, evidence.dt, evidence.settings.circular
+    indices = evidence.samples(settings.min_samples)[0]
     unknowns = [
         Unknown("center", center.tolist(), scale=radius, unit="px"),
         Unknown("radius", radius, low=0.0, unit="px"),
-        Unknown("angle", float(start), unit="rad"),
-        Unknown("angular_velocity", float(rate), scale=abs(float(rate)), unit="rad/s"),
+        Unknown("angle", start, unit="rad"),
+        Unknown("angular_velocity", rate, scale=abs(rate), unit="rad/s"),
         # A circle seen at an angle is an ellipse, to second order of the angle.
         Unknown("flatness", [0.0, 0.0], scale=0.01, std=settings.flatness_std),
+        *([] if change is None else [change]),
     ]
 
     def setup(values: Values) -> Setup:
-        return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]))
+        leaves = {}
+        if "angular_acceleration" in values:
+            leaves["push"] = values["angular_acceleration"][:, None]
+        if "damping" in values:
+            leaves["velocity_decay"] = values["damping"]
+        return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]), leaves)
 
-    return [
-        MotionModel(
-            "circular", Particle("circle", dt=dt), unknowns, setup, _observe_circle, _circular_parameters,
-            {"period": "s", "radius": "m", "speed": "m/s"}, int(indices[0]), int(indices[-1]) + 1,
-            horizon=max(1.5 * abs(2 * math.pi / float(rate)), 6 * dt),
-        )
-    ]  # fmt: skip
+    units = {"period": "s", "angular_speed": "rad/s", "angular_acceleration": "rad/s²", "damping": "1/s"}
+    return MotionModel(
+        "circular", Particle("circle", dt=dt), unknowns, setup, _observe_circle, _circular_parameters,
+        {**units, "radius": "m", "speed": "m/s"}, int(indices[0]), int(indices[-1]) + 1,
+        horizon=max(1.5 * abs(2 * math.pi / rate), 6 * dt),
+    )  # fmt: skip
 
 
 def _observe_circle(sampled: SampledState) -> torch.Tensor:
@@ -174,14 +196,17 @@ def _observe_circle(sampled: SampledState) -> torch.Tensor:
 
 
 def _circular_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
-    """Return the period, and radius and speed by the scale or the radius."""
+    """Return the period, or the rate at first and how it changes, and radius and speed by the scale or the radius."""
     rate = values["angular_velocity"].abs()
     reason = "lengths are observed in pixels: needs scale or radius"
-    parameters: ParameterValues = {"period": 2 * math.pi / rate, "radius": reason, "speed": reason}
+    parameters: ParameterValues = {"period": 2 * math.pi / rate}
+    for name in ("angular_acceleration", "damping"):
+        if name in values:
+            parameters = {"angular_speed": rate, name: values[name]}
     if "scale" in known_values:
         radius = values["radius"] / known_values["scale"]
     elif "radius" in known_values:
         radius = known_values["radius"].expand_as(rate)
     else:
-        return parameters
+        return parameters | {"radius": reason, "speed": reason}
     return parameters | {"radius": radius, "speed": radius * rate}

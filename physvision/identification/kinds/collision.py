@@ -81,7 +81,7 @@ def _unknowns(impact: Impact, mass_ratio: float, impact_time: float, settings: C
         Unknown("mass_ratio", mass_ratio, low=0.0),
         Unknown("restitution", restitution, low=0.0, high=1.0),
         Unknown("contact_distance", distance, low=0.0, unit="px"),
-        Unknown("positions", start.tolist(), scale=3.0, unit="px"),
+        Unknown("positions", start.tolist(), scale=0.1 * distance, unit="px"),
         Unknown("velocities", before.tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("deceleration", 0.02 * speed, scale=0.1 * speed, std=speed, unit="px/s²"),
         Unknown("friction", settings.friction_std, low=0.0, std=settings.friction_std),

@@ -62,7 +62,7 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
     pull, pull_std = expected_pull(launch[1], 2 * launch[2], evidence.settings)
     unknowns = _unknowns(evidence, kind, segment, guess, gravity)
     if segment.flying:
-        radius = evidence.tracks[0].radius or 1.0
+        radius = evidence.tracks[0].radius or evidence.pixel
         unknowns.append(Unknown("offset", [0.0, 0.0], scale=radius, std=settings.covered_std * radius, unit="px"))
     elif by_hand:
         unknowns.append(Unknown("pull", pull.tolist(), scale=gravity, std=pull_std, unit="px/s²"))
@@ -96,7 +96,7 @@ def _unknowns(
     unknowns = [
         Unknown("gravity", gravity, low=0.0, unit="px/s²"),
         evidence.view.tilt_unknown(),
-        Unknown("position", guess[0].tolist(), scale=10.0, unit="px"),
+        Unknown("position", guess[0].tolist(), scale=10.0 * evidence.pixel, unit="px"),
         # Drag has a prior: a short flight does not determine it.
         Unknown("drag", settings.drag, scale=settings.drag, std=settings.drag_std, unit="1/m"),
         Unknown("velocity", velocity, scale=0.1 * speed, unit="px/s"),

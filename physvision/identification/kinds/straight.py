@@ -113,15 +113,23 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
     settings = evidence.settings.line
     line = fit_line(evidence, settings.min_samples, settings.max_width)
     moves_back = line.distances[-1] < line.distances.max() - 0.05 * np.ptp(line.distances)
+    models = []
     if _decelerates(line) and not moves_back:
         try:
-            return [_stopping_model(evidence, line)]
+            models.append(_stopping_model(evidence, line))
         except ValueError as error:
             raise UnsuitableError(str(error)) from error
-    line = steady_part(line, evidence.settings)
-    if _decelerates(line) and np.argmax(line.distances) < len(line.distances) - 2:
-        raise UnsuitableError("it becomes slower, and then comes back")
-    return [_accelerating_model(evidence, line, "slide")]
+    # What meets an obstacle becomes slower too, but not by friction.
+    try:
+        steady = steady_part(line, evidence.settings)
+        if _decelerates(steady) and np.argmax(steady.distances) < len(steady.distances) - 2:
+            raise UnsuitableError("it becomes slower, and then comes back")
+        if not models or not _decelerates(steady):
+            models.append(_accelerating_model(evidence, steady, "slide"))
+    except UnsuitableError:
+        if not models:
+            raise
+    return models
 
 
 def roll_models(evidence: Evidence) -> list[MotionModel]:
@@ -149,7 +157,7 @@ def _line_unknowns(line: StraightTrack) -> list[Unknown]:
     ]
 
 
-def _origin(line: StraightTrack, distance: float) -> torch.Tensor:
+def start_on_line(line: StraightTrack, distance: float) -> torch.Tensor:
     """Return the position at a distance along the line from its center, pixels."""
     return torch.from_numpy(line.center + distance * np.array([math.cos(line.heading), math.sin(line.heading)]))
 
@@ -174,8 +182,8 @@ def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> M
     return MotionModel(
         kind, Particle("line", dt=evidence.dt), unknowns, setup, lambda sampled: position_on_line(sampled, "origin"),
         partial(_slope_parameters, kind), _UNITS, line.first, line.end,
-        starts={"origin": _origin(line, coefficients[0])}, length_powers={"push": 1, "radius": 1}, state_length_power=1,
-        alternatives=_ALTERNATIVES[kind],
+        starts={"origin": start_on_line(line, coefficients[0])}, length_powers={"push": 1, "radius": 1},
+        state_length_power=1, alternatives=_ALTERNATIVES[kind],
     )  # fmt: skip
 
 
@@ -220,7 +228,7 @@ def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
     return MotionModel(
         "slide", rigid2d.World([block, ground], gravity=(0, gravity), dt=evidence.dt), unknowns, setup,
         lambda sampled: position_on_line(sampled, "origin"), _stopping_parameters, _UNITS, line.first, line.end,
-        starts={"origin": _origin(line, coefficients[0])}, state_length_power=1,
+        starts={"origin": start_on_line(line, coefficients[0])}, state_length_power=1,
     )  # fmt: skip
 
 

@@ -1,0 +1,114 @@
+"""Signatures that a law forces on a track; a motion without them is of another kind, however close its fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from jaxtyping import Float
+
+from physvision.identification.fitting import Fit
+from physvision.identification.impacts import find_bounces
+from physvision.identification.initial_guesses import MAD_TO_STD
+
+
+def contradiction(fit: Fit) -> str | None:
+    """Return how the motion contradicts the law of a fitted kind; None if it does not."""
+    checks = (*_CHECKS.get(fit.model.kind, ()), _explains_little)
+    return next((reason for check in checks if (reason := check(fit))), None)
+
+
+def _explains_little(fit: Fit) -> str | None:
+    """Check that a law that holds for a stretch of the track only explains a good part of the object's path."""
+    if fit.model.kind not in _PARTIAL_KINDS:
+        return None
+    settings = fit.evidence.settings.signatures
+    fraction = explained_path(fit)
+    if fraction >= settings.min_explained_path:
+        return None
+    return f"it explains only {100 * fraction:.0f} % of the object's path"
+
+
+def explained_path(fit: Fit) -> float:
+    """Return the part of an object's path that lies in the stretch for which the model holds."""
+    observed = fit.evidence.observed.numpy()
+    valid = np.flatnonzero(np.isfinite(observed).all(1))
+    # Of every few samples one, so that noise does not lengthen the path.
+    corners = valid[:: max(1, len(valid) // fit.evidence.settings.signatures.path_corners)]
+    steps = np.linalg.norm(np.diff(observed[corners], axis=0), axis=1)
+    inside = (corners[1:] <= fit.model.end) & (corners[:-1] >= fit.model.first - 1)
+    return float(steps[inside].sum() / max(steps.sum(), 1e-12))
+
+
+def _sags(fit: Fit) -> str | None:
+    """Check that a spring's mass does not swing: a pendulum's height has twice the frequency of its swing."""
+    settings = fit.evidence.settings.signatures
+    positions, noise = _samples(fit)
+    heading = float(fit.values["heading"])
+    along, across = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
+    distance, offset = (positions - positions.mean(0)) @ along, (positions - positions.mean(0)) @ across
+    line = np.vander(distance, 2)
+    bow = np.vander(distance, 3)
+    residual, bowed = (offset - basis @ np.linalg.lstsq(basis, offset, rcond=None)[0] for basis in (line, bow))
+    sag = float(np.sqrt(max(residual.var() - bowed.var(), 0.0)))
+    if sag < settings.min_sag_ratio * noise or bowed.var() > settings.max_unexplained_sag * residual.var():
+        return None
+    return "across its line it moves at twice the frequency of the oscillation, as a pendulum does"
+
+
+def _hardly_swings(fit: Fit) -> str | None:
+    """Check that a good part of an oscillation is observed."""
+    settings = fit.evidence.settings.signatures
+    period = 2 * np.pi / float(fit.values["restoring"].clamp(min=1e-12).sqrt())
+    if float(fit.problem.times[-1]) >= settings.min_periods[fit.model.kind] * period:
+        return None
+    return f"only {float(fit.problem.times[-1]) / period:.2g} of its period of {period:.3g} s is observed"
+
+
+def _turns_suddenly(fit: Fit) -> str | None:
+    """Check that a smooth law's object does not turn round suddenly, again and again."""
+    settings = fit.evidence.settings
+    observed = fit.evidence.observed.numpy()
+    valid = np.isfinite(observed).all(1)
+    times, noise = fit.evidence.times.numpy()[valid], fit.evidence.noise(np.flatnonzero(valid))
+    bounces = find_bounces(times, observed[valid, 1], noise, settings.bounce)
+    if len(bounces) < settings.signatures.max_impacts:
+        return None
+    return f"it turns round suddenly {len(bounces)} times"
+
+
+def _does_not_approach(fit: Fit) -> str | None:
+    """Check that two objects that collide approach each other, and are as far apart at the impact as they are large."""
+    settings, tracks = fit.evidence.settings.signatures, fit.evidence.tracks
+    observed = fit.evidence.observed.numpy()[fit.model.first : fit.model.end]
+    distance = np.linalg.norm(observed[:, 2:] - observed[:, :2], axis=1)
+    distance = distance[np.isfinite(distance)]
+    closest = float(distance.min())
+    if distance[0] - closest < settings.min_approach * max(float(np.ptp(distance)), 1e-12):
+        return "the objects do not approach each other"
+    if any(track.radius is None for track in tracks):
+        return None
+    size = sum(track.radius or 0.0 for track in tracks)
+    if closest > settings.max_contact_ratio * size:
+        return f"the objects stay {closest:.0f} {fit.evidence.unit} apart, which is more than their size"
+    return None
+
+
+def _samples(fit: Fit) -> tuple[Float[np.ndarray, "samples 2"], float]:
+    """Return the observed positions in the stretch of the fit, and their noise about it, pixels."""
+    observed = fit.evidence.observed.numpy()[fit.model.first : fit.model.end]
+    valid = np.isfinite(observed).all(1)
+    noise = fit.evidence.noise(np.flatnonzero(valid) + fit.model.first)
+    steps = np.diff(observed[valid], n=3, axis=0)
+    # Third differences of white noise are √20 times as large.
+    scatter = MAD_TO_STD * float(np.median(np.abs(steps))) / 20**0.5 if len(steps) else 0.0
+    return observed[valid], max(noise, scatter)
+
+
+_PARTIAL_KINDS = ("projectile", "fall", "slide", "roll")
+_CHECKS: Mapping[str, tuple[Callable[[Fit], str | None], ...]] = {
+    "spring": (_turns_suddenly, _hardly_swings, _sags),
+    "pendulum": (_turns_suddenly, _hardly_swings),
+    "circular": (_turns_suddenly,),
+    "collision": (_does_not_approach,),
+}
