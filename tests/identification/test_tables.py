@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from physvision.identification import identify
-from physvision.identification.track_preparation import trim_initial_rest
 from physvision.identification.settings import TrackSettings
+from physvision.identification.track_preparation import trim_initial_rest
 from physvision.perception import Track
 
 
