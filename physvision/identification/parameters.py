@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from physvision.estimation.autocorrelation import mixture_posterior
@@ -17,6 +18,7 @@ from physvision.identification.settings import ParameterSettings
 
 Bounds = tuple[float, float]
 _POSITIVE: Bounds = (0.0, math.inf)
+_MAX_TAIL = 37.0  # standard deviations beyond which a normal tail underflows
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,8 @@ def _feasible_samples(
     """Return joint samples of all parameters, without those below a lower bound.
 
     Damping and drag, for example, have similar effects: where a search makes one of them negative, the other comes out
-    too large, and the bound of the one informs the other. Where hardly any sample is feasible, samples are moved to the
-    nearest feasible values. Positive parameters vary in their logarithm.
+    too large, and the bound of the one informs the other. Where hardly any sample is feasible, the truncated
+    distribution is sampled. Positive parameters vary in their logarithm.
     """
     positive = np.array([bound == _POSITIVE for bound in bounds], bool)
     logarithmic = positive & (estimates > 0)
@@ -113,24 +115,40 @@ def _feasible_samples(
     if feasible.sum() >= settings.min_feasible_draws:
         deviations = deviations[feasible]
     else:
-        deviations = _project(deviations, lower - estimates, settings.projection_sweeps)
+        deviations = _sample_truncated(deviations, lower - estimates, settings.truncation_sweeps)
     relative = (deviations / np.where(logarithmic, estimates, 1.0)).clip(-50, 50)
     return np.where(logarithmic, estimates * np.exp(relative), estimates + deviations)
 
 
-def _project(
+def _sample_truncated(
     deviations: Float[np.ndarray, "draws parameters"], lower: Float[np.ndarray, " parameters"], sweeps: int
 ) -> Float[np.ndarray, "draws parameters"]:
-    """Move each sample to the nearest feasible one, in the metric of the samples' covariance.
+    """Sample the normal distribution of the deviations above lower bounds, where hardly any of them lies.
 
-    A parameter that is raised to its bound takes the correlated ones with it, as a fit with bounds would.
+    Gibbs sampling of the bounded parameters, one after another given the others; parameters without a bound follow by
+    their regression on the bounded ones.
     """
+    spread = deviations.std(0)
+    bounded = np.flatnonzero(np.isfinite(lower) & (spread > 0))
+    if not len(bounded):
+        return np.maximum(deviations, lower)
+    random = np.random.default_rng(2)
     covariance = np.atleast_2d(np.cov(deviations.T))
+    inner = covariance[np.ix_(bounded, bounded)]
+    inner = inner + 1e-9 * np.diag(inner.diagonal())
+    precision = np.linalg.inv(inner)
+    means, start = deviations.mean(0)[bounded], deviations[:, bounded]
+    samples = np.maximum(start, lower[bounded])
     for _ in range(sweeps):
-        for index in np.flatnonzero(np.isfinite(lower) & (covariance.diagonal() > 0)):
-            deficit = (lower[index] - deviations[:, index]).clip(min=0)
-            deviations = deviations + deficit[:, None] * (covariance[index] / covariance[index, index])
-    return np.maximum(deviations, lower)
+        for index in range(len(bounded)):
+            offset = (samples - means) @ precision[index] - precision[index, index] * (samples[:, index] - means[index])
+            mean, std = means[index] - offset / precision[index, index], precision[index, index] ** -0.5
+            tail = ndtr(-np.minimum((lower[bounded[index]] - mean) / std, _MAX_TAIL))
+            quantile = tail * random.uniform(1e-12, 1, len(samples))
+            samples[:, index] = np.maximum(mean - std * ndtri(quantile), lower[bounded[index]])
+    shifted = deviations + (samples - start) @ np.linalg.solve(inner, covariance[bounded])
+    shifted[:, bounded] = samples
+    return np.maximum(shifted, lower)
 
 
 def _estimate(

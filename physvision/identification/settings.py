@@ -186,8 +186,8 @@ class ParameterSettings:
 
     Attributes:
         draws: Posterior samples. Raising it makes intervals more repeatable.
-        min_feasible_draws: Samples within the bounds below which samples are moved to the bounds instead of dropped.
-        projection_sweeps: Sweeps over the bounds when samples are moved.
+        min_feasible_draws: Samples within the bounds below which the truncated distribution is sampled instead.
+        truncation_sweeps: Sweeps of Gibbs sampling over the bounded parameters.
         interval_starts: Candidate intervals of which the shortest is taken.
         edge_std: Error to which compression places the edge of a disc, pixels.
         min_scale_error: Smallest relative error of a given scale, which is never quite that of the plane of motion.
@@ -199,7 +199,7 @@ class ParameterSettings:
 
     draws: int = 20_000
     min_feasible_draws: int = 200
-    projection_sweeps: int = 8
+    truncation_sweeps: int = 12
     interval_starts: int = 33
     edge_std: float = 0.16
     min_scale_error: float = 1e-3

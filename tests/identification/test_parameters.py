@@ -58,3 +58,12 @@ def test_intervals_hold_what_is_drawn_from_what_was_known_before():
         scatter = np.sqrt(level * (1 - level) / len(inside))
         assert abs(np.mean([fine for fine, _ in inside]) - level) < 4 * scatter
         assert np.mean([fine for fine, truth in inside if truth < 0.1]) > level
+
+
+def test_what_a_search_makes_negative_is_not_known_to_be_nothing():
+    """Five deviations below zero, a normal number above zero decays like an exponential one, over 0.19 deviations."""
+    off = np.random.default_rng(0).normal(size=(20_000, 2)) * [1.0, 0.3]
+    draws = _feasible_samples([BOUNDED, FREE], np.array([-5.0, 0.0]), off, SETTINGS)
+    assert abs(draws[:, 0].mean() / 0.1865 - 1) < 0.05
+    assert _interval(BOUNDED, draws[:, 0], 0.95, SETTINGS.interval_starts)[1] > 0.5
+    assert abs(draws[:, 1].std() / 0.3 - 1) < 0.05
