@@ -74,8 +74,7 @@ def run_command(arguments: Sequence[str]) -> int:
     clip_options = {
         "object": _parse_object(options.object),
         "crop": None if options.crop is None else _parse_numbers("crop", options.crop, 4),
-        "start": options.start,
-        "stop": options.stop,
+        "time_range": (options.start, options.stop),
         "fps": options.fps,
     }
     motion = _parse_motion(options)

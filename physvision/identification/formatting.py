@@ -32,7 +32,7 @@ def in_degrees(parameter: Parameter) -> str:
         return ""
     value, low, high = round_to_interval(*map(math.degrees, (parameter.value, *parameter.interval_95)))
     unit = parameter.unit.replace("rad", "°", 1)
-    return f"  ({value}{unit}, {low} to {high})"
+    return f"  ({value}{unit}, {low} to {high}{unit})"
 
 
 def describe_rivals(motion: str, odds: Mapping[str, float]) -> str:

@@ -47,8 +47,7 @@ def identify(
     *,
     object: tuple | str | None = None,
     crop: tuple[float, float, float, float] | None = None,
-    start: float | None = None,
-    stop: float | None = None,
+    time_range: tuple[float | None, float | None] = (None, None),
     fps: float | None = None,
     size: tuple[float, float] | None = None,
     settings: IdentificationSettings = DEFAULT_SETTINGS,
@@ -64,8 +63,7 @@ def identify(
         object: One of several moving objects: a box that it passes through, (x, y, width, height) in pixels, or its
             color, see `find_tracks`; for tracks, the name of one.
         crop: Part of the picture to look at, (x, y, width, height), pixels. Not for tracks.
-        start: Time of the clip at which to begin, s.
-        stop: Time of the clip at which to end, s.
+        time_range: Times of the clip at which to begin and to end, s; None for its own beginning and end.
         fps: Frame rate of filming, frames a second, where it differs from the file's.
         size: Width and height of the picture in which given tracks were found, pixels.
         settings: Tuning numbers.
@@ -80,6 +78,7 @@ def identify(
     if fps is not None:
         check_positive("fps", fps)
     priors = _check_known_values(known_values or {}, motion)
+    start, stop = time_range
     min_tracks = KINDS[motion].objects if isinstance(motion, str) else 1
     if isinstance(source, Clip | str | os.PathLike):
         progress("tracking", 0.0)
@@ -88,7 +87,7 @@ def identify(
         view = View(float(picture.width), float(picture.height), settings=settings.view)
     else:
         if crop is not None:
-            raise InputError("crop: applies to videos, but tracks were given; leave out rows, or use start and stop")
+            raise InputError("crop: applies to videos, but tracks were given; leave out rows, or use time_range")
         tracks = preparation.select_tracks(source, object, start, stop, settings.tracks)
         view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
     if fps is not None:
