@@ -74,7 +74,8 @@ def line(seed: int) -> dict[str, float | int]:
     failed = int(status.first_failed_step[0])
     last = STEPS if failed < 0 else failed - 1
     states = State(path.q[0, : last + 1], path.v[0, : last + 1])
-    total = sum(engine.energy(states))
+    kinetic, potential = engine.energy(states)
+    total = kinetic + potential
     gain = (total - total.cummin(0).values).max() / total.abs().max()
     return {
         "scene": seed,

@@ -130,7 +130,7 @@ def _run_subcommand(program: str, commands: dict[str, Command], arguments: list[
         subcommands.add_subcommand(name, options, help=summary)
     # Before jsonargparse 4.49 this method had another name.
     instantiate = getattr(parser, "instantiate", None) or parser.instantiate_classes
-    parsed = instantiate(parser.parse_args(_with_switches(arguments, parser)))
+    parsed: Any = instantiate(parser.parse_args(_with_switches(arguments, parser)))
     command, values = commands[parsed.subcommand], dict(vars(parsed[parsed.subcommand]))
     del values["config"]
     function, *given = command if isinstance(command, tuple) else (command,)

@@ -37,7 +37,7 @@ def test_separations_are_those_of_the_oracle(pairs):
 def test_oracle_knows_boxes_by_their_formula(pairs):
     """Parallel boxes: the distance of their intervals along each axis, or the least overlap."""
     rng = np.random.default_rng(3)
-    turn = Rotation.random(random_state=rng).as_matrix()
+    turn = Rotation.random(None, rng).as_matrix()
     for _ in range(20):
         sizes, offset = rng.uniform(0.2, 0.6, (2, 3)), rng.normal(size=3) * 0.4
         a = pairs.Posed(Box(tuple(sizes[0].tolist())), turn, turn @ offset)

@@ -1,5 +1,7 @@
 """Moving bodies without mass, whose mass hangs in bodies that are welded to them."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import mujoco
 import numpy as np
 import pytest
