@@ -258,4 +258,4 @@ def test_models_that_come_with_physvision_load_and_are_small():
     for path in shipped:
         assert path.stat().st_size < 12e6
         assert path.with_suffix(".md").exists()
-        {"flow": load_flow, "pendulum-pixels": load_policy}.get(path.stem, load)(path.stem)
+        {"flow": load_flow, "tabletop-flow": load_flow, "pendulum-pixels": load_policy}.get(path.stem, load)(path.stem)
