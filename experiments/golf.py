@@ -33,7 +33,7 @@ from matplotlib import pyplot as plt
 DT, STEPS = 1e-3, 1000
 TARGET = torch.tensor([-3.0, -1.0], dtype=torch.float64)  # y, z; nothing pushes along x
 CLOSE, BAR = 0.05, 50  # m; iterations
-LONGEST = 3.0  # N m, root mean square of a change of the torques
+LONGEST = 2.5  # N m, root mean square of a change of the torques
 SMOOTH = 0.01  # m
 STROKE = 1e-3  # s, time constant of contact in MuJoCo
 FINE = 2.5e-5  # s, MuJoCo's step: with 0.1 ms the stroke is too short for it, and the replay ends half a meter away
