@@ -28,7 +28,7 @@ from physvision.estimation.gauss_newton import residual_scale, robust_weights
 from physvision.estimation.motion_residual import MotionResidual
 from physvision.estimation.residual import Linearization
 from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
-from physvision.estimation.uncertainty import regularized_inverse
+from physvision.estimation.uncertainty import diagonal_scale, regularized_inverse
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class MixturePosterior:
         generator = torch.Generator().manual_seed(seed)
         model = torch.multinomial(self.weights, count, replacement=True, generator=generator)
         # An unknown at its bound has an arbitrary variance in z: on that scale rounding would drown the others.
-        scale = self.covariances.diagonal(dim1=1, dim2=2).clamp(min=1e-300).sqrt()
+        scale = diagonal_scale(self.covariances)
         values, vectors = torch.linalg.eigh(self.covariances / scale[:, :, None] / scale[:, None])
         roots = scale[:, :, None] * vectors * values.clamp(min=0).sqrt()[:, None]
         normal = torch.randn(count, roots.shape[-1], generator=generator, dtype=roots.dtype)
@@ -170,7 +170,7 @@ def mixture_posterior(
     inflation = len(weights) / float(weights.sum())
     flat = [item.jacobian.flatten(0, 1) for item in objects]
     matrix = sum((jacobian.mT @ jacobian for jacobian in flat), prior)
-    scale = matrix.diagonal().clamp(min=1e-300).sqrt()
+    scale = diagonal_scale(matrix)
     scales = scale[:, None] * scale
     inverse = regularized_inverse(matrix / scales)
     covariances = inverse @ ((inflation * information + prior) / scales) @ inverse / scales
@@ -244,7 +244,7 @@ def _evaluate(
         variance = remaining.maximum(1e-12 * square + 1e-300) / (size - determined).clamp(min=1.0)
     normal = information / variance[:, None, None] + prior_information
     prior_cost = _quadratic_form(prior_information, step) + 2 * step @ prior_gradient
-    scale = normal.diagonal(dim1=1, dim2=2).clamp(min=1e-300).sqrt()
+    scale = diagonal_scale(normal)
     eigenvalues = torch.linalg.eigvalsh(normal / scale[:, :, None] / scale[:, None]).clamp(min=1e-12)
     log_volume = eigenvalues.log().sum(1) + 2 * scale.log().sum(1)
     deviance = size * variance.log() + log_determinant + log_volume + remaining / variance + prior_cost

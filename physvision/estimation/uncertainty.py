@@ -21,6 +21,9 @@ from physvision.estimation.residual import Linearization, Residual
 from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
 from physvision.estimation.unknowns import Unknowns
 
+# Smallest diagonal entry of a matrix that is brought to a diagonal of one.
+_MIN_DIAGONAL = 1e-100
+
 
 @dataclass(frozen=True)
 class Uncertainty:
@@ -121,9 +124,18 @@ def autocorrelation(
     return min(max(corrected, 0.0), maximum)
 
 
+def diagonal_scale(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n"]:
+    """Scale of rows and columns that brings the diagonal of a positive semidefinite matrix to one.
+
+    A number without any effect has a diagonal of zero. Its scale is so small that it disturbs no other number, and
+    large enough that entries off the diagonal, which rounding leaves there, stay finite when divided by it.
+    """
+    return matrix.diagonal(dim1=-2, dim2=-1).clamp(min=_MIN_DIAGONAL).sqrt()
+
+
 def regularized_inverse(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
     """Invert a positive semidefinite matrix; undetermined directions get a huge variance instead of an error."""
-    scale = matrix.diagonal(dim1=-2, dim2=-1).clamp(min=1e-100).sqrt()
+    scale = diagonal_scale(matrix)
     values, vectors = torch.linalg.eigh(matrix / scale[..., :, None] / scale[..., None, :])
     inverse = (vectors / values.clamp(min=1e-12)[..., None, :]) @ vectors.mT
     return inverse / scale[..., :, None] / scale[..., None, :]

@@ -106,3 +106,17 @@ def test_an_unknown_at_its_bound_leaves_the_others_as_they_are():
         for level in (1.0, 1e-9)
     )
     torch.testing.assert_close(flat * flat.new_tensor([1.0, 1e-9, 1.0]), usual, rtol=1e-5, atol=1e-9)
+
+
+def test_an_unknown_without_any_effect_leaves_the_others_finite():
+    """A restitution that a search has driven to zero, say: its derivative vanishes, and it has no prior."""
+    problem = swinging(lambda place: white(torch.Generator().manual_seed(0)))
+    result = gauss_newton(problem)
+    residuals, jacobian = result.linearization
+    idle = residuals, jacobian * jacobian.new_tensor([1.0, 0.0, 1.0])
+    usual, without = (
+        mixture_posterior(problem, result.z[0], linearization=part).sample(4000)
+        for part in ((residuals, jacobian), idle)
+    )
+    assert without[:, [0, 2]].isfinite().all()
+    assert (without.std(0) < 1.05 * usual.std(0))[[0, 2]].all()
