@@ -19,6 +19,10 @@ from physvision.identification.model import Evidence, MotionModel, UnsuitableErr
 from physvision.identification.settings import SelectionSettings
 from physvision.identification.signatures import contradiction
 
+TRACKED, FITTED = 0.4, 0.8  # fractions of a typical identification after the tracking and after the fits
+# Kinds whose future a small error of their state may change at will.
+_SENSITIVE_KINDS = ("double_pendulum", "collision", "bounce")
+
 
 def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> float:
     """Return Bayes' information criterion of a fit, larger is better.
@@ -148,9 +152,6 @@ def indistinguishable_kinds(scores: Mapping[str, float], tie_margin: float) -> l
     return [name for name in names if name not in general]
 
 
-TRACKED, FITTED = 0.4, 0.8  # fractions of a typical identification after the tracking and after the fits
-
-
 @dataclass(frozen=True)
 class Candidates:
     """Fits of the candidate kinds to the moving objects.
@@ -231,9 +232,6 @@ def unpredicted(fit: Fit) -> str | None:
     if holdout.error < settings.max_holdout_ratio * expected:
         return None
     return f"{miss}, where noise and sensitivity explain {expected:.2g} {unit}"
-
-
-_SENSITIVE_KINDS = ("double_pendulum", "collision", "bounce")
 
 
 def _object_fits(evidence: Evidence, kind: MotionKind, check_law: bool) -> tuple[list[Fit], list[str]]:

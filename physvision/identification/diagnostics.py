@@ -36,7 +36,7 @@ def evaluate_holdout(fit: Fit) -> Holdout | None:
     first, end, evidence = fit.model.first, fit.model.end, fit.evidence
     if end - first < evidence.settings.selection.min_holdout_samples:
         return None
-    positions = fit.without_holdout().positions(evidence.times)
+    positions = fit.without_holdout.positions(evidence.times)
     samples = torch.arange(len(positions))
     is_held_out = (samples >= first + fit.holdout_start) & (samples < end)
     positions[~is_held_out] = torch.nan
@@ -54,7 +54,7 @@ def expected_holdout_error(fit: Fit) -> float:
     For a motion that is sensitive to its initial state it may exceed the extent; it is infinite where the search for
     the first two thirds has diverged.
     """
-    training = fit.without_holdout()
+    training = fit.without_holdout
     try:
         posterior = uncertainty(training.problem, training.z, robust=True, linearization=training.linearization)
     except DerivativeError:

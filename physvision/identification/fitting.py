@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -68,8 +68,9 @@ class Fit:
         """First held-out sample, counted from the start of the motion."""
         return 2 * len(self.problem.times) // 3
 
+    @cached_property
     def without_holdout(self) -> Fit:
-        """Return the fit to the samples before the held-out ones."""
+        """Fit to the samples before the held-out ones; a search, made once."""
         problem = self.problem.truncate(float(self.problem.times[self.holdout_start - 1]))
         optimum = gauss_newton(problem, self.training_starts, robust=True, tolerance=1e-6, patience=3)
         return replace(self, problem=problem, z=optimum.best_z, linearization=optimum.best_linearization)
@@ -166,7 +167,7 @@ def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
 
     optimum = gauss_newton(problem, transfer(fit.z[None]), robust=True, tolerance=1e-8)
     minimum = optimum.best_z, optimum.best_linearization
-    return _refine(evidence, model, problem, minimum, transfer(fit.without_holdout().z[None]))
+    return _refine(evidence, model, problem, minimum, transfer(fit.without_holdout.z[None]))
 
 
 def _refine(
