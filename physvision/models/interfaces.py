@@ -82,7 +82,8 @@ class AppearanceCode:
 
     def __getitem__(self, rows: slice) -> AppearanceCode:
         """Select the looks of some clips."""
-        return AppearanceCode(self.code[rows], self.background[rows], self.extrinsics)
+        extrinsics = None if self.extrinsics is None else self.extrinsics[rows]
+        return AppearanceCode(self.code[rows], self.background[rows], extrinsics)
 
     def repeat(self, times: int, extrinsics: Tensor | None = None) -> AppearanceCode:
         """Repeat each clip's looks `times` times in a row, for that many states a clip, each with its camera pose."""
@@ -130,6 +131,15 @@ class Encoder(nn.Module):
             context: Known values of the clip, for encoders that use any.
         """
         raise NotImplementedError
+
+    def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
+        """Give each object the slot that it has in the window before, if this encoder has slots in no fixed order.
+
+        Args:
+            observation: Observation of windows that follow each other by one frame, one a row.
+            earlier: Linked observation whose last row is the window before the first one; None at the start of a video.
+        """
+        return observation
 
     def forward(self, frames: Shaped[Tensor, "batch times channels height width"]) -> State:
         """Estimate the state in the last of `frames`."""

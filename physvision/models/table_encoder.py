@@ -15,6 +15,7 @@ from physvision.camera.projection import Projection
 from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.object_order import chained
 from physvision.models.roi import boxes_around, crop, sample_points
 from physvision.models.segmentation import (
     Instances,
@@ -171,6 +172,10 @@ class TableEncoder(Encoder):
             looks = self._looks(frames, times, linked, background)
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
+
+    def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
+        """Give each ball the slot that it has in the window before, see `chained`."""
+        return chained(observation, earlier, self.dt)
 
     def _context_frames(self, count: int) -> list[int]:
         """Frames before the last three, evenly, the first one included."""

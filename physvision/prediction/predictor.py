@@ -7,13 +7,12 @@ from itertools import islice
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from physvision.core import Clip, DeviceError, InputError, State, StrPath, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
-from physvision.models import Observation, PredictiveAutoencoder, TableEncoder, load
-from physvision.models.object_order import chained
+from physvision.models import Observation, PredictiveAutoencoder, load
 from physvision.prediction.appearance_check import reprojection_score
 from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
@@ -152,7 +151,8 @@ class Predictor:
         pixels = torch.from_numpy(np.stack([item.frame for item in (*context, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        observation = memory.linked(self.model.encoder, self.model.observe(windows))
+        observation = self.model.encoder.linked(self.model.observe(windows), memory.observation)
+        memory.observation = observation
         properties, appearance = observation.properties, observation.appearance
         rollout = self.model.simulate(self.model.initial_state(observation), self.steps, None, properties)
         decoded = self.model.decode(rollout, (0, self.steps), properties, appearance).float().clamp(0, 1)
@@ -211,13 +211,7 @@ class _PredictionBuffer:
 
     def __init__(self, steps: int) -> None:
         self._steps, self._pending = steps, None
-        self._observation: Observation | None = None
-
-    def linked(self, encoder: nn.Module, observation: Observation) -> Observation:
-        """Give each object the slot that it has in the frames before, if slots are in no particular order."""
-        if isinstance(encoder, TableEncoder):
-            self._observation = observation = chained(observation, self._observation, encoder.dt)
-        return observation
+        self.observation: Observation | None = None
 
     def exchange(self, state: State, frames: Tensor) -> tuple[Tensor, State, Tensor]:
         """Store new predictions, and take those for the current frames.
