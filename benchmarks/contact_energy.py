@@ -10,13 +10,12 @@ are simulated in float64. Lines are added to the record; scenes that are in it a
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
-from contact_random import shape
+from contact_random import shape, simulate
 from jsonargparse import auto_cli
 
 from physvision import State
@@ -27,7 +26,6 @@ from physvision.physics.articulated import Body, Joint
 sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the cache is
 from result_cache import cached_results
 
-STEPS = 100
 SPIN = 10.0  # rad/s
 MAX_GAIN = 1e-3  # of the largest energy
 MAX_PENETRATION = 1e-3  # m
@@ -63,19 +61,8 @@ def scene(seed: int) -> tuple[articulated.Articulation, State]:
 def line(seed: int) -> dict[str, float | int]:
     """Result of one scene, a line of the record."""
     engine, start = scene(seed)
-    listed = engine.contacts(start, max_separation=0.0)
-    if listed.separation.numel():
-        start = engine.resolve_penetration(start)
-    began = time.process_time()
-    path = engine.rollout(start, STEPS)
-    elapsed = 1e3 * (time.process_time() - began) / STEPS
-    status = path.status
-    assert status is not None
-    failed = int(status.first_failed_step[0])
-    last = STEPS if failed < 0 else failed - 1
-    states = State(path.q[0, : last + 1], path.v[0, : last + 1])
-    kinetic, potential = engine.energy(states)
-    total = kinetic + potential
+    path, failed, elapsed, total = simulate(engine, start)
+    assert path.status is not None
     gain = (total - total.cummin(0).values).max() / total.abs().max()
     return {
         "scene": seed,
@@ -83,9 +70,9 @@ def line(seed: int) -> dict[str, float | int]:
         "dt": engine.dt,
         "milliseconds": elapsed,
         "failed": failed,
-        "unnamed": int(not bool(torch.isfinite(states.q).all())),
+        "unnamed": int(not bool(torch.isfinite(path.q[0, : len(total)]).all())),
         "gain": float(gain),
-        "penetration": float(status.penetration[0]),
+        "penetration": float(path.status.penetration[0]),
     }
 
 

@@ -92,23 +92,29 @@ def pushing(engine: articulated.Articulation, path: Trajectory, steps: int) -> t
     return (listed.impulse != 0).any(-1).any(-1)
 
 
-def line(seed: int) -> dict[str, float | int | str]:
-    """Result of one scene, a line of the record."""
-    engine, start, smallest = scene(seed)
+def simulate(engine: articulated.Articulation, start: State) -> tuple[Trajectory, int, float, torch.Tensor]:
+    """A hundred steps of a scene: the motion, its first failed step or -1, milliseconds a step, energy up to there."""
     listed = engine.contacts(start, max_separation=0.0)
     if listed.separation.numel():
         start = engine.resolve_penetration(start)
     began = time.process_time()
     path = engine.rollout(start, STEPS)
     took = 1e3 * (time.process_time() - began) / STEPS
+    assert path.status is not None
+    failed = int(path.status.first_failed_step[0])
+    last = STEPS if failed < 0 else failed - 1
+    kinetic, potential = engine.energy(State(path.q[0, : last + 1], path.v[0, : last + 1]))
+    return path, failed, took, kinetic + potential
+
+
+def line(seed: int) -> dict[str, float | int | str]:
+    """Result of one scene, a line of the record."""
+    engine, start, smallest = scene(seed)
+    path, bad, took, total = simulate(engine, start)
+    last = len(total) - 1
     status = path.status
     assert status is not None
-    bad = int(status.first_failed_step[0])
-    whole = path.q[0] if bad < 0 else path.q[0, :bad]
-    finite = bool(torch.isfinite(whole).all())
-    last = STEPS if bad < 0 else bad - 1
-    kinetic, potential = engine.energy(State(path.q[0, : last + 1], path.v[0, : last + 1]))
-    total = kinetic + potential
+    finite = bool(torch.isfinite(path.q[0, : last + 1]).all())
     change, pushed = total.diff() / total[0].abs(), pushing(engine, path, last)
     return {
         "scene": seed,
