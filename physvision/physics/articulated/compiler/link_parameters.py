@@ -68,11 +68,14 @@ class LinkParameters:
         Args:
             properties: Properties of bodies and joints.
             batch: Number of worlds.
-            centered: If true, free links have their origin at their center of mass (see `link_centers`).
+            centered: If true, free links have their origin at their center of mass (see `_link_centers`).
         """
         p = properties
-        body_rotation, body_offset = self.bodies_in_links(p, centered)
-        centers = self.link_centers(p) if centered else p.position.new_zeros(self.links, 3)
+        if centered:
+            body_rotation, body_offset, centers = self._centered_bodies(p)
+        else:
+            body_rotation, body_offset = self._bodies_in_links(p)
+            centers = p.position.new_zeros(self.links, 3)
         rotation, offset = self._link_placements(p, body_rotation, body_offset)
         center = _apply(body_rotation, p.center_of_mass) + body_offset
         moment = p.mass.unsqueeze(-1) * center
@@ -101,12 +104,13 @@ class LinkParameters:
             return self.no_drag
         return {"drag_axes": body_rotation @ self.drag_axes, **drag_coefficients(p.drag_size, p.fluid)}
 
-    def link_centers(self, p: TreeProperties) -> Float[Tensor, "... links 3"]:
+    def _link_centers(
+        self, p: TreeProperties, body_rotation: Tensor, body_offset: Tensor
+    ) -> Float[Tensor, "... links 3"]:
         """Center of mass of each free link from the origin of its coordinates; zero for other links.
 
         It is zero too where something acts on the coordinates themselves: springs, damping, dry friction, armature.
         """
-        body_rotation, body_offset = self._bodies_in_links(p)
         moment = self.membership @ (p.mass.unsqueeze(-1) * (_apply(body_rotation, p.center_of_mass) + body_offset))
         mass = _apply(self.membership, p.mass)
         resistance = _apply(self.velocity_membership, p.joint_damping + p.friction_loss + p.armature)
@@ -123,11 +127,14 @@ class LinkParameters:
             p: Properties of bodies.
             centered: If true, free links have their origin at their center of mass.
         """
+        return self._centered_bodies(p)[:2] if centered else self._bodies_in_links(p)
+
+    def _centered_bodies(self, p: TreeProperties) -> tuple[Tensor, Tensor, Tensor]:
+        """Rotation and offset of each body's frame in its centered link, and the centers of mass of the links."""
         rotation, offset = self._bodies_in_links(p)
-        if centered:
-            centers = self.link_centers(p)
-            offset = offset - append_row(centers, centers.new_zeros(3))[..., self.body_link, :]
-        return rotation, offset
+        centers = self._link_centers(p, rotation, offset)
+        offset = offset - append_row(centers, centers.new_zeros(3))[..., self.body_link, :]
+        return rotation, offset, centers
 
     def _bodies_in_links(self, p: TreeProperties) -> tuple[Tensor, Tensor]:
         if not self.fixed:
