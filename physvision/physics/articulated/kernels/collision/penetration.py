@@ -155,7 +155,7 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                     corner[slot, 2] = count
                     cross = wp.cross(points[second] - points[first], point - points[first])
                     length = wp.length(cross)
-                    distance[slot] = DEAD - scalar(1.0)  # of a face without area
+                    distance[slot] = DEAD  # of a face without area
                     outward[slot] = vec3(z, z, z)
                     if length > MIN_LENGTH:
                         outward[slot] = cross / length
