@@ -65,21 +65,21 @@ class FlowTraining(LightningModule):
             truth = functional.avg_pool2d(batch.flow, scale) / scale
             terms.append(scale * _robust(flow, truth, functional.avg_pool2d(weight, scale)))
         if self.object_weight:
-            errors = _object_errors(flows[-1], batch) / _OBJECT_SCALE
+            errors = object_errors(flows[-1], batch) / _OBJECT_SCALE
             terms.append(self.object_weight * functional.smooth_l1_loss(errors, torch.zeros_like(errors)))
         loss = torch.stack(terms).sum()
         self.log("train/loss", loss.detach(), prog_bar=True)
         return loss
 
     def validation_step(self, batch: FlowSample, batch_idx: int) -> None:
-        """Log the end-point error of all pixels and of those that show a shape, px."""
+        """Log the end-point error of all pixels and of those that show a shape, and that of shapes' mean flow, px."""
         flow = self.network(batch.first, batch.second)
         error = endpoint_error(flow, batch.flow)
         shown = batch.shapes.sum(1).clamp_max(1.0)
         size = len(batch.first)
         self.log("validation/error", error.mean(), prog_bar=True, batch_size=size, sync_dist=True)
         on_shapes = (error * shown).sum() / shown.sum().clamp_min(1)
-        of_objects = _object_errors(flow, batch).norm(dim=-1).mean()
+        of_objects = object_errors(flow, batch).norm(dim=-1).mean()
         self.log("validation/error_objects", of_objects, prog_bar=True, batch_size=size, sync_dist=True)
         self.log("validation/error_shapes", on_shapes, prog_bar=True, batch_size=size, sync_dist=True)
 
@@ -95,7 +95,7 @@ class FlowTraining(LightningModule):
         checkpoint["flow"] = {"levels": self.network.levels, "width": self.network.width}
 
 
-def _object_errors(flow: Tensor, sample: FlowSample) -> Tensor:
+def object_errors(flow: Tensor, sample: FlowSample) -> Tensor:
     """Error of the mean flow of each visible shape, (shapes, 2), px."""
     area = sample.shapes.sum((2, 3))
     errors = torch.einsum("bkhw,bchw->bkc", sample.shapes, flow - sample.flow) / area.clamp_min(1.0)[..., None]
