@@ -191,6 +191,11 @@ def fit_candidates(
             candidates.rejected[name] = next(iter(reasons), "")
         if kind.objects == 1:
             candidates.object_fits.extend(fits)
+    # Objects that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only.
+    objects = max((len(fit.evidence.tracks) for fit in candidates.fits.values()), default=0)
+    for name in [name for name, fit in candidates.fits.items() if len(fit.evidence.tracks) < objects]:
+        candidates.rejected[name] = f"it explains fewer than {objects} of the objects"
+        del candidates.fits[name]
     return candidates
 
 

@@ -66,15 +66,18 @@ def _hardly_swings(fit: Fit) -> str | None:
 
 
 def _turns_suddenly(fit: Fit) -> str | None:
-    """Check that a smooth law's object does not turn round suddenly, again and again."""
-    settings = fit.evidence.settings
-    observed = fit.evidence.observed.numpy()
-    valid = np.isfinite(observed).all(1)
-    times, noise = fit.evidence.times.numpy()[valid], fit.evidence.noise(np.flatnonzero(valid))
-    bounces = find_bounces(times, observed[valid, 1], noise, settings.bounce)
-    if len(bounces) < settings.signatures.max_impacts:
+    """Check that a smooth law's object does not turn round suddenly, again and again, where its fit does not."""
+    evidence, settings = fit.evidence, fit.evidence.settings
+    observed, fitted = evidence.observed.numpy(), fit.positions(evidence.times).numpy()
+    valid = np.isfinite(observed).all(1) & np.isfinite(fitted).all(1)
+    times, noise = evidence.times.numpy()[valid], evidence.noise(np.flatnonzero(valid))
+    if len(times) < settings.bounce.min_samples:
         return None
-    return f"it turns round suddenly {len(bounces)} times"
+    # Few frames a swing make smooth turns look sudden as well, but then in the fit too.
+    counts = [len(find_bounces(times, path[valid, 1], noise, settings.bounce)) for path in (observed, fitted)]
+    if counts[0] - counts[1] < settings.signatures.max_impacts:
+        return None
+    return f"it turns round suddenly {counts[0]} times"
 
 
 def _does_not_approach(fit: Fit) -> str | None:
