@@ -177,7 +177,8 @@ CONTACT_MEMORY = {
     "convex.hessian": field("scalar", "coupled", "coupled"),
     "convex.row_start": field("whole", "coupled"),
     "convex.lag": field("vec3", "contacts"),  # reference acceleration minus acceleration
-    "convex.edge_stiffness": field("scalar", "contacts"),
+    **dict.fromkeys(("convex.edge_stiffness", "convex.free_force"), field("scalar", "contacts")),
+    "convex.companion": field("whole", "contacts"),  # block of the contact's rotational friction, or -1
     # Adjoints of the solution.
     **dict.fromkeys(("adjoint.impulse_bar", "adjoint.velocity_bar"), field("vec3", "contacts")),
     "adjoint.friction_bar": field("scalar", "contacts"),

@@ -52,7 +52,7 @@ class TreeDynamics(MechanicalEngine):
         if self._pairs is not None and contact.compliant_law is not None:
             own = self._own_properties()
             parameters = LinkParameters(self.model, own.mass.dtype, own.mass.device).pack(own, 1)
-            self._pairs.set_compliance(contact.compliant_law, *compute_mobilities(self.model, parameters))
+            self._pairs.set_compliance(contact.compliant_law, compute_mobilities(self.model, parameters))
         actuators = mechanism.actuators
         self._actuated = actuators is not None
         if actuators is not None:

@@ -26,6 +26,11 @@ class ScalarRows:
     count: int
     arrays: dict[str, np.ndarray]
 
+    def terms(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities of a row, and their coefficients."""
+        start, end = self.arrays["transmissions.start"][row : row + 2]
+        return self.arrays["transmissions.velocity"][start:end], self.arrays["transmissions.coefficient"][start:end]
+
 
 @dataclass(frozen=True)
 class LoopConstraints:
@@ -35,11 +40,13 @@ class LoopConstraints:
         first: Row of the first marker of each joint, (loop joints,).
         second: Row of the second marker of each joint, (loop joints,).
         weld: If true, the joint constrains orientations too, (loop joints,).
+        torque_scale: Weight of rotations relative to translations in compliant contact, (loop joints,), m.
     """
 
     first: np.ndarray
     second: np.ndarray
     weld: np.ndarray
+    torque_scale: np.ndarray
 
     @property
     def blocks(self) -> int:
@@ -84,7 +91,8 @@ def compile_scalar_rows(
 def compile_loop_constraints(loop_joints: Sequence[LoopJoint], first_marker: int) -> LoopConstraints:
     """Compile the constraints of loop joints whose markers start at a row of the geometry."""
     first = first_marker + 2 * np.arange(len(loop_joints))
-    return LoopConstraints(first, first + 1, np.array([joint.weld for joint in loop_joints], bool))
+    scales = np.array([joint.torque_scale for joint in loop_joints], float)
+    return LoopConstraints(first, first + 1, np.array([joint.weld for joint in loop_joints], bool), scales)
 
 
 def _starts(rows: Sequence[Sequence[object]]) -> np.ndarray:

@@ -13,7 +13,15 @@ from physvision.core import Capsule, Placed
 from physvision.physics.articulated.arrays import CONTACT_PARAMETERS
 from physvision.physics.articulated.compiler.constraint_rows import LoopConstraints, ScalarRows
 from physvision.physics.articulated.compiler.link_parameters import LinkParameters, Parameters, append_row, expand
-from physvision.physics.articulated.contact import Compliant, CompliantPairs, ContactSettings, ShapePair, pair_features
+from physvision.physics.articulated.compiler.mobility import Mobilities
+from physvision.physics.articulated.contact import (
+    Compliant,
+    CompliantLaws,
+    ConstraintCounts,
+    ContactSettings,
+    ShapePair,
+    pair_features,
+)
 from physvision.physics.articulated.contact.features import (
     CONVEX,
     POINT_PLANE,
@@ -66,6 +74,9 @@ class ContactPairs:
         max_capacity: Largest number of blocks that the contact problem may have.
         max_events: Largest number of flights and impacts in one step.
         is_centered: If true, free links are integrated about their center of mass, by events.
+        row_blocks: Number of blocks of transmissions and loop joints.
+        is_elliptic: If true, compliant contact has an elliptic friction cone.
+        friction_ratio: Ratio of the stiffness along friction to that along the normal, of compliant contact.
         varying_roots: With contact by events, roots of trees with joints that rotate, whose inertia or weight depends
             on their position.
         kernel_options: Options of the kernel module: "convex_pairs" with general convex pairs, "pyramidal" friction,
@@ -104,9 +115,11 @@ class ContactPairs:
         rotational = np.array([pair.shape_pair.has_rotational_friction for pair in pairs], bool)
         self.scalar_rows = scalar_rows
         blocks = self.count + int(rotational.sum()) + len(self.limited_joints)
-        self.capacity = min(blocks, SETTINGS.max_contacts) + scalar_rows.count + loops.blocks
+        self.row_blocks = scalar_rows.count + loops.blocks
+        self.capacity = min(blocks, SETTINGS.max_contacts) + self.row_blocks
         self.max_events = max(SETTINGS.max_events, SETTINGS.max_tree_events * len(set(tree.root.tolist())))
-        self.max_capacity = blocks + scalar_rows.count + loops.blocks
+        self.max_capacity = blocks + self.row_blocks
+        self.is_elliptic, self.friction_ratio = False, 1.0
         self.first = np.array([pair.first for pair in pairs], np.int64)
         self.second = np.array([pair.second for pair in pairs], np.int64)
         self.shape_rows = np.unique(np.concatenate([self.first, self.second, loops.first, loops.second]))
@@ -131,11 +144,11 @@ class ContactPairs:
             "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
             "pairs.is_capsule_end": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
-            "convex.reference": np.zeros((self.counts["candidates"], 3)),
-            "convex.impedance": np.zeros((self.counts["candidates"], 3)),
+            **dict.fromkeys(("convex.reference", "convex.impedance", "convex.curve"), np.zeros((1, 3))),
             "equalities.first": np.searchsorted(self.shape_rows, loops.first).astype(np.int32),
             "equalities.second": np.searchsorted(self.shape_rows, loops.second).astype(np.int32),
             "equalities.is_weld": loops.weld.astype(np.int32),
+            "equalities.torque_scale": np.asarray(loops.torque_scale, float),
             **_pair_arrays(pairs, groups),
             **polytope_arrays([geometry[row].shape for row in self.shape_rows] if convex else []),
             **scalar_rows.arrays,
@@ -156,27 +169,39 @@ class ContactPairs:
             "coupled": coupled_velocities,
         }
 
-    def set_compliance(
-        self, law: Compliant | CompliantPairs, body_mobility: np.ndarray, joint_mobility: np.ndarray
-    ) -> None:
-        """Set reference, impedance and mobility of all pairs and joint limits.
+    def set_compliance(self, law: Compliant | CompliantLaws, mobilities: Mobilities) -> None:
+        """Set reference, impedance and mobility of all constraints.
 
         Args:
             law: Law of compliant contact.
-            body_mobility: Mobility of each body in the initial position, 1/kg (see `compute_mobilities`).
-            joint_mobility: Mobility of each link's joint in the initial position, 1/kg or 1/(kg m²).
+            mobilities: Mobilities in the initial position.
         """
-        pairs, limits = law.laws(self.counts["groups"], len(self.limited_joints))
-        laws = [
-            *(pairs[group] for group in self._arrays["pairs.group"]),
-            *(limit for limit in limits for _ in range(2)),
+        arrays, rows, limited = self._arrays, self.scalar_rows, self.limited_joints
+        counts = ConstraintCounts(self.counts["groups"], len(limited), rows.count, self.counts["equalities"])
+        constraints = law.expand(counts)
+        bodies, rotations = (np.append(values, 0.0)[self._body] for values in (mobilities.bodies, mobilities.rotations))
+        own = [constraints.pairs[group] for group in arrays["pairs.group"]]
+        own += [limit for limit in constraints.limits for _ in range(2)]
+        own += [*constraints.transmissions, *constraints.loops]
+        first, second = arrays["equalities.first"], arrays["equalities.second"]
+        mobility = [
+            *(bodies[arrays["pairs.first"]] + bodies[arrays["pairs.second"]]),
+            *np.repeat(mobilities.joints[limited], 2),
+            *(mobilities.along(*rows.terms(row)) for row in range(rows.count)),
+            *(bodies[first] + bodies[second]),
         ]
-        shape_mobility = np.append(body_mobility, 0.0)[self._body]
-        pair_mobility = shape_mobility[self._arrays["pairs.first"]] + shape_mobility[self._arrays["pairs.second"]]
-        mobility = np.concatenate([pair_mobility, np.repeat(joint_mobility[self.limited_joints], 2)])
-        self._arrays["convex.reference"] = np.array([law.reference for law in laws]).reshape(-1, 3)
-        impedance = np.array([law.impedance_range for law in laws]).reshape(-1, 2)
-        self._arrays["convex.impedance"] = np.column_stack([impedance, np.maximum(mobility, SETTINGS.min_mobility)])
+        angular = [0.0] * (len(own) - len(first)) + [*(rotations[first] + rotations[second])]
+        mobility = [value if row.mobility is None else row.mobility for row, value in zip(own, mobility, strict=True)]
+        angular = [
+            value if row.angular_mobility is None else row.angular_mobility
+            for row, value in zip(own, angular, strict=True)
+        ]
+        arrays["convex.reference"] = np.array([row.law.reference for row in own], float).reshape(-1, 3)
+        impedance = np.array([row.law.impedance for row in own], float).reshape(-1, 2)
+        arrays["convex.impedance"] = np.column_stack([impedance, np.maximum(mobility, SETTINGS.min_mobility)])
+        curve = np.array([(row.law.midpoint, row.law.power) for row in own], float).reshape(-1, 2)
+        arrays["convex.curve"] = np.column_stack([curve, np.maximum(angular, SETTINGS.min_mobility)])
+        self.is_elliptic, self.friction_ratio = constraints.is_elliptic, constraints.friction_ratio
 
     def arrays(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
         """Constant arrays of the contact problem, by the names of the kernels' `ContactModel`."""

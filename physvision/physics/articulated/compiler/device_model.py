@@ -142,6 +142,8 @@ class DeviceModel:
             getattr(struct, name).count = self.counts[name]
         struct.candidates, struct.noncontact_blocks = self.counts["candidates"], self.counts["noncontact_blocks"]
         struct.max_blocks, struct.max_events = self.counts["contacts"], max_events
+        struct.row_blocks = self.pairs.row_blocks
+        struct.convex.is_elliptic, struct.convex.friction_ratio = int(self.pairs.is_elliptic), self.pairs.friction_ratio
         struct.restitution_threshold, struct.max_penetration = restitution_threshold, max_penetration
         for name, value in self._pair_arrays.items():
             fill(struct, name, value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None)

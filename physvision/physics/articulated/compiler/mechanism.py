@@ -75,7 +75,7 @@ def compile_mechanism(
         mixing = "mean" if shape_pairs is None else "maximum"
         if shape_pairs is None:
             shape_pairs = default_shape_pairs(tree, shapes, contact.exclude, rotational)
-        if contact.by_events:
+        if contact.by_events or contact.compliant_law is not None:
             losses = [joint.friction_loss for body in bodies for joint in body.joints]
             friction_velocities = np.flatnonzero(per_velocity(tree, losses))
         pairs = _compile_contact(mechanism, contact, tree, geometry, shape_pairs, mixing, friction_velocities)
@@ -130,10 +130,9 @@ def _compile_contact(
     """Contact problem, or None if it is empty."""
     transmissions, loop_joints = mechanism.transmissions, mechanism.loop_joints
     rotational = any(pair.has_rotational_friction for pair in shape_pairs)
-    if contact.law is not None and (transmissions or loop_joints or rotational):
-        raise InputError("transmissions, loop joints and rotational friction need contact='event'")
-    if contact.compliant_law is not None and any(pair.tendon is not None for pair in shape_pairs):
-        raise InputError("spatial tendons are not simulated with compliant contact; use ignore=('tendon',)")
+    has_other_law = contact.law is not None and contact.compliant_law is None
+    if has_other_law and (transmissions or loop_joints or rotational):
+        raise InputError("transmissions, loop joints and rotational friction need contact='event' or 'compliant'")
     rows = compile_scalar_rows(tree, friction_velocities, transmissions)
     if not (shape_pairs or tree.limited.any() or rows.count or loop_joints):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +13,28 @@ from physvision.physics.articulated.model.bodies import JOINT_KINDS
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
 
-def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the acceleration of each body by a unit force, and of each joint by a unit moment.
+class Mobilities(NamedTuple):
+    """Accelerations by forces and moments of one in the initial position.
+
+    Attributes:
+        bodies: Acceleration of each body's center of mass by a force, (bodies,), 1/kg.
+        rotations: Angular acceleration of each body by a moment, (bodies,), 1/(kg m²).
+        joints: Acceleration of each link's joint, (links,), 1/kg or 1/(kg m²).
+        inverse: Inverse of the mass matrix, (nv, nv).
+    """
+
+    bodies: np.ndarray
+    rotations: np.ndarray
+    joints: np.ndarray
+    inverse: np.ndarray
+
+    def along(self, velocities: np.ndarray, coefficients: np.ndarray) -> float:
+        """Acceleration of a combination of velocities by a force along it."""
+        return float(coefficients @ self.inverse[np.ix_(velocities, velocities)] @ coefficients)
+
+
+def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> Mobilities:
+    """Compute the acceleration of each body by a unit force and moment, and of each joint by a unit moment.
 
     That of a body is the mean over three directions at its center of mass; that of a joint the mean over its axes.
     With the Jacobian J_b of each body, M = Σ J_bᵀ diag(I, m) J_b + armature, and J M⁻¹ Jᵀ follows.
@@ -21,9 +42,6 @@ def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> tuple[np.
     Args:
         tree: Kinematic tree, in its initial position.
         parameters: Parameters of the links, as of `LinkParameters.pack`, for at least one world.
-
-    Returns:
-        Mobilities of the bodies, (bodies,), 1/kg, and of the links' joints, (links,).
     """
     values = {name: value[0].double().cpu().numpy() for name, value in parameters.items()}
     rotations, origins, axes = _link_frames(tree, values)
@@ -37,15 +55,16 @@ def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> tuple[np.
         inertia += angular.T @ rotational_inertia @ angular + values["mass"][link] * linear.T @ linear
         inertia += linear.T @ cross + cross.T @ linear
     inverse = np.linalg.inv(inertia) if tree.nv else inertia
-    bodies = np.zeros(tree.bodies)
+    bodies, turns = np.zeros(tree.bodies), np.zeros(tree.bodies)
     for body, link in enumerate(tree.body_link.tolist()):
         if link >= 0:
             center = origins[link] + rotations[link] @ values["center"][body]
-            _, linear = _jacobian(tree, axes, origins, link, center)
+            angular, linear = _jacobian(tree, axes, origins, link, center)
             bodies[body] = np.trace(linear @ inverse @ linear.T) / 3
+            turns[body] = np.trace(angular @ inverse @ angular.T) / 3
     diagonal = inverse.diagonal()
     bounds = zip(tree.first_velocity[:-1], tree.first_velocity[1:], strict=True)
-    return bodies, np.array([diagonal[start:end].mean() for start, end in bounds])
+    return Mobilities(bodies, turns, np.array([diagonal[start:end].mean() for start, end in bounds]), inverse)
 
 
 def _link_frames(

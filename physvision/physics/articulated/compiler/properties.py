@@ -149,10 +149,10 @@ def property_constraints(
             Constraint((value[..., 1] - value[..., 0]).clamp(max=1.0), "positive", "the lower limit first"),
             Constraint(allowed.to(value.dtype), "positive", "infinite limits of joints that were made without limits"),
         ]
-    if name == "friction_loss" and contact.by_events:
+    if name == "friction_loss" and (contact.by_events or compliant):
         has_row = torch.zeros(tree.nv, dtype=torch.bool, device=value.device)
         has_row[friction_velocities] = True
-        expected = "zero for joints made without: with contact='event' dry friction is a constraint of its own"
+        expected = "zero for joints made without: with contact dry friction is a constraint of its own"
         return [Constraint(((value == 0) | has_row).to(value.dtype), "positive", expected)]
     if name == "restitution" and compliant:
         return [Constraint((value == 0).to(value.dtype), "positive", "zero: compliant contact has no restitution")]

@@ -7,7 +7,10 @@ from physvision.physics.articulated.contact.contact_list import (
 from physvision.physics.articulated.contact.features import pair_features as pair_features
 from physvision.physics.articulated.contact.laws import (
     Compliant as Compliant,
-    CompliantPairs as CompliantPairs,
+    CompliantConstraints as CompliantConstraints,
+    CompliantLaws as CompliantLaws,
+    CompliantRow as CompliantRow,
+    ConstraintCounts as ConstraintCounts,
     Contact as Contact,
     ContactLaw as ContactLaw,
 )

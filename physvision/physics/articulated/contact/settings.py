@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physvision.core import InputError
-from physvision.physics.articulated.contact.laws import Compliant, CompliantPairs, Contact, ContactLaw, law_of
+from physvision.physics.articulated.contact.laws import Compliant, CompliantLaws, Contact, ContactLaw, law_of
 
 FRICTION_MODELS = ("cone", "pyramid")
 
@@ -52,10 +52,10 @@ class ContactSettings:
         return law_of(self.method)
 
     @property
-    def compliant_law(self) -> Compliant | CompliantPairs | None:
+    def compliant_law(self) -> Compliant | CompliantLaws | None:
         """Law of compliant contact; None for other methods."""
         law = self.law
-        return law if isinstance(law, Compliant | CompliantPairs) else None
+        return law if isinstance(law, Compliant | CompliantLaws) else None
 
     @property
     def by_events(self) -> bool:

@@ -194,14 +194,18 @@ class EqualityModel:
     first: wp.array(dtype=wp.int32)
     second: wp.array(dtype=wp.int32)
     is_weld: wp.array(dtype=wp.int32)
+    torque_scale: wp.array(dtype=scalar)  # m, of rotations relative to translations in convex contact
 
 
 @wp.struct
 class ConvexContactModel:
-    """Parameters of convex contact for every candidate; see `convex_contact`."""
+    """Parameters of convex contact for every candidate, transmission and loop joint; see `convex_contact`."""
 
+    is_elliptic: int  # whether the friction cone is elliptic, not a pyramid
+    friction_ratio: scalar  # of the stiffness along friction to that along the normal
     reference: wp.array(dtype=vec3)  # k, b and width
     impedance: wp.array(dtype=vec3)  # smallest, largest, and acceleration by a force of 1 N (or moment of 1 N m)
+    curve: wp.array(dtype=vec3)  # midpoint and power of the impedance, and of a weld the acceleration by 1 N m
 
 
 @wp.struct
@@ -219,6 +223,7 @@ class ContactModelStruct:
     candidates: int  # pairs of features, and two for each joint with limits
     noncontact_blocks: int  # blocks that are no contacts
     max_blocks: int
+    row_blocks: int  # blocks of transmissions and loop joints
     max_events: int  # flights and impacts in a step
     restitution_threshold: scalar  # m/s of approach below which there is no restitution
     max_penetration: scalar  # m, or rad of a joint, in the initial state; it is pushed out

@@ -19,7 +19,7 @@ from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.contact import Contact, ContactSettings, contact_settings
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
-from physvision.physics.articulated.loading.compliance import compliant_law, shift_joint_limits
+from physvision.physics.articulated.loading.compliance import compliant_law, raise_friction, shift_limits
 from physvision.physics.articulated.loading.contacts import (
     CONTACT_FEATURES,
     GeomPair,
@@ -38,6 +38,7 @@ from physvision.physics.articulated.loading.tendons import (
     tendon_pairs,
     tendon_sites,
 )
+from physvision.physics.articulated.loading.transmissions import FileTransmission
 from physvision.physics.articulated.loading.unsupported import (
     IGNORABLE,
     friction_enabled,
@@ -114,7 +115,8 @@ def load(
     _check_supported(model, name, ignore)
     pairs = [] if "contact" in ignore else split_supported(model, geom_pairs(model))[0]
     if settings.method == "compliant":
-        shift_joint_limits(model)
+        shift_limits(model)
+        raise_friction(model)
     builder = _EngineBuilder(model, ignore, max_servo_speed, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
     if initial_penetration == "exclude" and pairs:
@@ -178,14 +180,15 @@ class _EngineBuilder:
             kind: {number: row for row, (row_kind, number) in enumerate(order) if row_kind == kind}
             for kind in ("geom", "site")
         }
-        mechanism = self._mechanism(colliding, tendons)
+        mechanism, transmissions = self._mechanism(colliding, tendons)
+        settings = self._contact_settings(mechanism, pairs, order, tendons, transmissions)
         rotational = "rotational_friction" not in ignore
         engine = Articulation(
             mechanism,
             dt=self.dt,
             integrator=self.integrator,
             substeps=self.substeps,
-            contact=self._contact_settings(mechanism, pairs, order, bool(tendons)),
+            contact=settings,
             shape_pairs=shape_pairs(pairs, rows["geom"], rotational) + tendon_pairs(tendons, rows["site"]),
         )
         engine.keyframes = translate.keyframes(model)
@@ -196,34 +199,43 @@ class _EngineBuilder:
     def _has_limits(self) -> bool:
         return "limit" not in self.ignore and limits_enabled(self.model)
 
-    def _mechanism(self, colliding: set[int], tendons: Sequence[SiteTendon]) -> Mechanism:
+    def _mechanism(
+        self, colliding: set[int], tendons: Sequence[SiteTendon]
+    ) -> tuple[Mechanism, list[FileTransmission]]:
+        """Mechanism of the file, and its transmissions with their elements."""
         model, ignore = self.model, self.ignore
         has_friction = "friction_loss" not in ignore and friction_enabled(model)
         bodies = translate.bodies(model, colliding, self._has_limits, has_friction, tendons)
-        transmissions = translate.all_transmissions(model, bodies, ignore, self.max_servo_speed)
+        transmissions = translate.all_transmissions(model, bodies, ignore, self.max_servo_speed, self._has_limits)
         states = translate.actuator_states(model, len(transmissions))
-        return Mechanism(
+        mechanism = Mechanism(
             bodies,
             gravity=translate.gravity(model),
             static_shapes=[placed_geom(model, geom) for geom in body_geoms(model, 0, colliding)]
             + [site_marker(model, site) for site in tendon_sites(model, tendons, 0)],
             actuators=translate.actuators(model, len(transmissions), states),
-            transmissions=transmissions,
+            transmissions=[element.transmission for element in transmissions],
             actuator_states=states,
             loop_joints=[] if "equality" in ignore else loop_joints(model, [body.name for body in bodies]),
             fluid=None if "fluid" in ignore else _fluid(model),
             drag_axes=np.array([matrix(quaternion) for quaternion in model.body_iquat[1:]]).reshape(-1, 3, 3),
         )
+        return mechanism, transmissions
 
     def _contact_settings(
-        self, mechanism: Mechanism, pairs: Sequence[GeomPair], order: Sequence[tuple[str, int]], tendons: bool
+        self,
+        mechanism: Mechanism,
+        pairs: Sequence[GeomPair],
+        order: Sequence[tuple[str, int]],
+        tendons: Sequence[SiteTendon],
+        transmissions: Sequence[FileTransmission],
     ) -> ContactSettings:
         """Contact settings with the friction of the file, and without contact where there is nothing to solve."""
         model, method = self.model, self.contact.method
         friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
         friction = friction.reshape(-1, 3)
         if method == "compliant":
-            method = compliant_law(model, pairs, self._has_limits, self.dt / self.substeps)
+            method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)
         joints = [joint for body in mechanism.bodies for joint in body.joints]
         constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
         if not (pairs or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):

@@ -12,7 +12,7 @@ import numpy as np
 
 from physvision.physics.articulated.loading.geometry import matrix
 from physvision.physics.articulated.loading.names import object_name
-from physvision.physics.articulated.loading.transmissions import LOOP_EQUALITIES, active_equalities
+from physvision.physics.articulated.loading.transmissions import active_equalities, is_loop
 from physvision.physics.articulated.model.loop_joints import LoopJoint
 
 _WELD, _SITE = mujoco.mjtEq.mjEQ_WELD, mujoco.mjtObj.mjOBJ_SITE
@@ -20,11 +20,7 @@ _WELD, _SITE = mujoco.mjtEq.mjEQ_WELD, mujoco.mjtObj.mjOBJ_SITE
 
 def loop_joints(model: mujoco.MjModel, body_names: Sequence[str]) -> list[LoopJoint]:
     """All constraints that are active from the start, given the names of all bodies but the world."""
-    return [
-        _loop_joint(model, e, ["", *body_names])
-        for e in active_equalities(model)
-        if mujoco.mjtEq(int(model.eq_type[e])) in LOOP_EQUALITIES
-    ]
+    return [_loop_joint(model, e, ["", *body_names]) for e in active_equalities(model) if is_loop(model, e)]
 
 
 def _loop_joint(model: mujoco.MjModel, e: int, names: Sequence[str]) -> LoopJoint:
@@ -40,7 +36,8 @@ def _loop_joint(model: mujoco.MjModel, e: int, names: Sequence[str]) -> LoopJoin
     else:
         poses = [_pose(model.eq_data[e, :3], np.eye(3)), _pose(model.eq_data[e, 3:6], np.eye(3))]
     first, second = (names[body] or None for body in bodies)
-    return LoopJoint(first, second, *poses, weld=bool(weld), name=object_name(model, "equality", e))
+    name, scale = object_name(model, "equality", e), float(model.eq_data[e, 10]) if weld else 1.0
+    return LoopJoint(first, second, *poses, weld=bool(weld), name=name, torque_scale=scale)
 
 
 def _pose(point: np.ndarray, rotation: np.ndarray) -> np.ndarray:

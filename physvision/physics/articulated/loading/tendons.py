@@ -29,12 +29,19 @@ class SiteTendon:
         second: Number of the second site.
         min_length: Smallest distance of the sites, m; zero for no limit.
         max_length: Largest distance of the sites, m.
+        number: Number of the tendon.
     """
 
     first: int
     second: int
     min_length: float
     max_length: float
+    number: int
+
+    @property
+    def limits(self) -> int:
+        """Number of limits of the length."""
+        return 2 if self.min_length > 0 else 1
 
 
 def site_tendons(model: mujoco.MjModel) -> list[SiteTendon]:
@@ -55,7 +62,7 @@ def is_site_tendon(model: mujoco.MjModel, t: int) -> bool:
 def _site_tendon(model: mujoco.MjModel, t: int) -> SiteTendon:
     first = int(model.tendon_adr[t])
     low, high = (float(length) for length in model.tendon_range[t])
-    return SiteTendon(int(model.wrap_objid[first]), int(model.wrap_objid[first + 1]), max(low, 0.0), high)
+    return SiteTendon(int(model.wrap_objid[first]), int(model.wrap_objid[first + 1]), max(low, 0.0), high, t)
 
 
 def tendon_sites(model: mujoco.MjModel, tendons: Sequence[SiteTendon], body: int) -> list[int]:

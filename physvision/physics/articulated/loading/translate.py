@@ -16,11 +16,16 @@ from physvision.core import State
 from physvision.physics.articulated.loading.geometry import body_geoms, matrix, placed_geom
 from physvision.physics.articulated.loading.names import is_disabled, object_name
 from physvision.physics.articulated.loading.tendons import SiteTendon, site_marker, tendon_sites
-from physvision.physics.articulated.loading.transmissions import driven_joints, feedback, is_transmission, transmissions
+from physvision.physics.articulated.loading.transmissions import (
+    FileTransmission,
+    driven_joints,
+    feedback,
+    is_transmission,
+    transmissions,
+)
 from physvision.physics.articulated.loading.unsupported import actuator_obstacle, is_switched_off
 from physvision.physics.articulated.model.actuators import Actuators, ActuatorState
 from physvision.physics.articulated.model.bodies import JOINT_KINDS, Body, Joint
-from physvision.physics.articulated.model.transmissions import Transmission
 
 _JOINTS = {
     mujoco.mjtJoint.mjJNT_FREE: "free",
@@ -166,15 +171,15 @@ def transmission_actuators(model: mujoco.MjModel) -> list[int]:
 
 
 def all_transmissions(
-    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], max_speed: float
-) -> list[Transmission]:
+    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], max_speed: float, limits: bool
+) -> list[FileTransmission]:
     """Transmissions of actuators, with this largest commanded speed, then those of tendons and equalities."""
     names = [
         joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name)
         for body in bodies
         for order, joint in enumerate(body.joints)
     ]
-    return transmissions(model, names, transmission_actuators(model), ignore, max_speed)
+    return transmissions(model, names, transmission_actuators(model), ignore, max_speed, limits)
 
 
 def actuator_states(model: mujoco.MjModel, transmissions: int) -> list[ActuatorState]:

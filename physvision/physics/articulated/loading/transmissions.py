@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -77,9 +78,28 @@ def force_range(model: mujoco.MjModel, k: int) -> tuple[float, float]:
     return low, high
 
 
+class FileTransmission(NamedTuple):
+    """A transmission with its element of the model file.
+
+    Attributes:
+        transmission: Transmission.
+        kind: Kind of the element: "actuator", "spring", "friction" or "limit" of a tendon, or "equality".
+        number: Number of the actuator, tendon or equality constraint.
+    """
+
+    transmission: Transmission
+    kind: str
+    number: int
+
+
 def transmissions(
-    model: mujoco.MjModel, joint_names: list[str], actuators: Collection[int], ignore: Collection[str], max_speed: float
-) -> list[Transmission]:
+    model: mujoco.MjModel,
+    joint_names: list[str],
+    actuators: Collection[int],
+    ignore: Collection[str],
+    max_speed: float,
+    limits: bool,
+) -> list[FileTransmission]:
     """Transmissions of actuators, in their order, then those of tendons and of equalities."""
 
     def rename(joints: dict[int, float]) -> dict[str, float]:
@@ -88,30 +108,29 @@ def transmissions(
     result = []
     for k in actuators:
         constant, stiffness, damping = feedback(model, k)
-        result.append(
-            Transmission(
-                rename(driven_joints(model, k) or {}),
-                stiffness=stiffness,
-                damping=damping,
-                rest_position=constant / stiffness if stiffness else 0.0,
-                force_range=force_range(model, k),
-                name=object_name(model, "actuator", k),
-                max_speed=max_speed if stiffness and damping else math.inf,
-            )
+        servo = Transmission(
+            rename(driven_joints(model, k) or {}),
+            stiffness=stiffness,
+            damping=damping,
+            rest_position=constant / stiffness if stiffness else 0.0,
+            force_range=force_range(model, k),
+            name=object_name(model, "actuator", k),
+            max_speed=max_speed if stiffness and damping else math.inf,
         )
+        result.append(FileTransmission(servo, "actuator", k))
     if "tendon" not in ignore:
-        result += [transmission for t in range(model.ntendon) for transmission in _fixed_tendon(model, t, rename)]
+        result += [row for t in range(model.ntendon) for row in _fixed_tendon(model, t, rename, limits)]
     if "equality" not in ignore:
         result += [
-            _joint_equality(model, e, rename)
+            FileTransmission(_joint_equality(model, e, rename), "equality", e)
             for e in active_equalities(model)
             if equality_obstacle(model, e) is None and mujoco.mjtEq(int(model.eq_type[e])) in _SCALAR_EQUALITIES
         ]
     return result
 
 
-def _fixed_tendon(model: mujoco.MjModel, t: int, rename: _Rename) -> Iterator[Transmission]:
-    """Spring and damper of a fixed tendon, and its dry friction."""
+def _fixed_tendon(model: mujoco.MjModel, t: int, rename: _Rename, limits: bool) -> Iterator[FileTransmission]:
+    """Spring and damper of a fixed tendon, its dry friction and its limits."""
     joints, name = tendon_joints(model, t), object_name(model, "tendon", t)
     if not joints or tendon_obstacle(model, t) is not None:
         return
@@ -119,11 +138,19 @@ def _fixed_tendon(model: mujoco.MjModel, t: int, rename: _Rename) -> Iterator[Tr
     damping = 0.0 if is_disabled(model, _DISABLE.mjDSBL_DAMPER) else float(model.tendon_damping[t])
     if stiffness or damping:
         rest = float(model.tendon_lengthspring[t, 0])
-        yield Transmission(rename(joints), stiffness=stiffness, damping=damping, rest_position=rest, name=name)
+        spring = Transmission(rename(joints), stiffness=stiffness, damping=damping, rest_position=rest, name=name)
+        yield FileTransmission(spring, "spring", t)
     loss = float(model.tendon_frictionloss[t])
     no_friction = (_DISABLE.mjDSBL_FRICTIONLOSS, _DISABLE.mjDSBL_CONSTRAINT)
     if loss and not any(is_disabled(model, bit) for bit in no_friction):
-        yield Transmission(rename(joints), "friction", force_range=(-loss, loss), name=name)
+        friction = Transmission(rename(joints), "friction", force_range=(-loss, loss), name=name)
+        yield FileTransmission(friction, "friction", t)
+    if limits and model.tendon_limited[t]:
+        low, high = (float(length) for length in model.tendon_range[t])
+        opposite = {joint: -coefficient for joint, coefficient in joints.items()}
+        for terms, rest in ((joints, low), (opposite, -high)):
+            limit = Transmission(rename(terms), "limit", rest_position=rest, force_range=(0.0, math.inf), name=name)
+            yield FileTransmission(limit, "limit", t)
 
 
 def tendon_obstacle(model: mujoco.MjModel, t: int) -> str | None:
@@ -133,8 +160,8 @@ def tendon_obstacle(model: mujoco.MjModel, t: int) -> str | None:
         return None if is_site_tendon(model, t) else "it is spatial"
     if effects & set(_NONLINEAR):
         return "its spring or damper is not linear"
-    if effects & {"limited", "armature"}:
-        return "its length is limited, or it has inertia"
+    if "armature" in effects:
+        return "it has inertia"
     if "stiffness" in effects and model.tendon_lengthspring[t, 0] != model.tendon_lengthspring[t, 1]:
         return "its spring has a dead band"
     return None
@@ -145,6 +172,11 @@ def active_equalities(model: mujoco.MjModel) -> list[int]:
     if is_disabled(model, _DISABLE.mjDSBL_EQUALITY) or is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
         return []
     return np.flatnonzero(model.eq_active0).tolist()
+
+
+def is_loop(model: mujoco.MjModel, e: int) -> bool:
+    """If true, equality constraint e is one between bodies."""
+    return mujoco.mjtEq(int(model.eq_type[e])) in LOOP_EQUALITIES
 
 
 def equality_obstacle(model: mujoco.MjModel, e: int) -> str | None:

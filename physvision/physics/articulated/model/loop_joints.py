@@ -23,6 +23,7 @@ class LoopJoint:
         second_pose: Joint frame in the second body, 4×4, m.
         weld: If true, the orientations of the frames are constrained too.
         name: Name for messages.
+        torque_scale: Weight of a weld's rotations relative to its translations in compliant contact, m.
     """
 
     first: str | None
@@ -31,6 +32,7 @@ class LoopJoint:
     second_pose: Sequence[Sequence[float]] | np.ndarray
     weld: bool = False
     name: str = ""
+    torque_scale: float = 1.0
 
 
 def loop_joint_markers(tree: KinematicTree, loop_joints: Sequence[LoopJoint]) -> list[Placed]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from physvision.core import ModelError
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
-TRANSMISSION_KINDS = ("friction", "servo", "equality")
+TRANSMISSION_KINDS = ("friction", "servo", "equality", "limit")
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,15 @@ class Transmission:
     at any stiffness. With a finite `max_speed` it applies damping (z − u) instead, where the commanded velocity
     z = (control − stiffness p) / damping, clamped to ±max_speed, is evaluated at the start of the step: a motor of gain
     stiffness / damping, which must be below 1 / dt. "friction" resists all motion with a force within `force_range`; an
-    "equality" keeps p at zero.
+    "equality" keeps p at zero, a "limit" at zero or above.
 
     Attributes:
         coefficients: Coefficient of each joint by name, m/rad or without unit.
-        kind: Kind of the force: "servo", "friction" or "equality".
+        kind: Kind of the force: "servo", "friction", "equality" or "limit".
         stiffness: Stiffness of a servo, N/m or N m/rad.
         damping: Damping of a servo, N s/m or N m s/rad.
-        rest_position: Combined position at which a servo's spring is at rest, or which an equality holds, m or rad.
+        rest_position: Combined position at which a servo's spring is at rest, which an equality holds, or the smallest
+            one that a limit allows, m or rad.
         force_range: Lower and upper limit of the force, N or N m.
         name: Name for messages and controls.
         max_speed: Largest commanded velocity of a servo, m/s or rad/s.

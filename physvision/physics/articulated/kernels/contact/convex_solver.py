@@ -3,24 +3,39 @@
 With M⁻¹ = Wᵀ D⁻¹ W of `delassus`, let a = a₀ + Wᵀ D⁻½ y and H = D⁻½ W Jᵀ, so that a contact lags by s = s₀ − Hᵀ y and
 the cost is
 
-    ½ |y|² + Σ ½ D max(0, e · s)²,    its gradient y − H F,    its Hessian Q = 1 + H K Hᵀ.
+    ½ |y|² + Σ φ(s),    its gradient y − H F,    its Hessian Q = 1 + H K Hᵀ,    with ∂φ/∂s = F.
 
-It is a parabola while the same edges push: a full Newton step after which they still do ends at the minimum, and any
-other is shortened by a line search. Q is positive definite, and its factor is block diagonal over independent trees.
-The adjoint of an additional force f is (M + Jᵀ K J)⁻¹ f, which is the same solve.
+It is a parabola while all blocks keep their modes, unless a force is on an elliptic cone: a full Newton step after
+which they still do ends at the minimum, and any other is shortened by a line search. Q is positive definite, and its
+factor is block diagonal over independent trees. The adjoint of an additional force f is (M + Jᵀ K J)⁻¹ f, which is the
+same solve.
 """
 
 import warp as wp
 
 from ..precision import Array2d, scalar, vec3
+from ..spatial.vectors import zero3
 from ..structs import Contact, Tree, Workspace
-from .convex_contact import active_edges, stiffness_matrix, stiffness_product
+from .convex_contact import (
+    COMPANION,
+    ELLIPTIC,
+    ON_CONE,
+    PYRAMID,
+    active_edges,
+    block_force,
+    block_mode,
+    block_product,
+    companion_entry,
+    stiffness_matrix,
+    stiffness_product,
+)
 from .settings import SOLVER
 
 MAX_STEPS = wp.constant(SOLVER.max_convex_steps)
 MAX_LINE_SEARCH = wp.constant(SOLVER.max_line_search)
 SLOPE_TOLERANCE = wp.constant(scalar(SOLVER.slope_tolerance))
 ROUNDING = wp.constant(scalar(SOLVER.step_tolerance))
+QUADRATIC_STEP = wp.constant(scalar(SOLVER.quadratic_step))
 
 
 @wp.func
@@ -46,16 +61,77 @@ def lag_change(tree: Tree, contact: Contact, world: int, c: int, x: Array2d):
 
 
 @wp.func
-def assemble_hessian(tree: Tree, contact: Contact, world: int, count: int):
-    """Compute the descent direction H F − y, the lower part of Q with its row starts, and the edges that push."""
+def assemble_pyramid(tree: Tree, contact: Contact, world: int, c: int, bits: int):
+    """Add a contact with a pyramid to the descent direction and to the lower part of Q."""
+    stiffness = contact.convex.edge_stiffness[world, c]
+    friction = contact.blocks.friction[world, c]
+    force = stiffness_product(stiffness, friction, bits, contact.convex.lag[world, c])
+    matrix = stiffness_matrix(stiffness, friction, bits)
+    length = contact.blocks.path_length[world, c]
+    for k in range(length):
+        i = contact.blocks.path[world, c, k]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            column = contact.blocks.half_jacobian[world, c, d]
+            contact.convex.descent[world, d] = contact.convex.descent[world, d] + wp.dot(column, force)
+            product = matrix * column
+            for m in range(k, length):
+                j = contact.blocks.path[world, c, m]
+                end = wp.min(tree.first_velocity[j + 1], d + 1)
+                for e in range(tree.first_velocity[j], end):
+                    entry = wp.dot(product, contact.blocks.half_jacobian[world, c, e])
+                    contact.convex.hessian[world, d, e] = contact.convex.hessian[world, d, e] + entry
+
+
+@wp.func
+def assemble_block(tree: Tree, contact: Contact, world: int, c: int, ratio: scalar, mode: int):
+    """Add a block of any law, with its rotational friction, to the descent direction and to the lower part of Q."""
+    lag = contact.convex.lag[world, c]
+    angular = companion_entry(contact, world, c, contact.convex.lag)
+    force, moment = block_force(contact, world, c, ratio, mode, lag, angular)
+    companion = contact.convex.companion[world, c]
+    length = contact.blocks.path_length[world, c]
+    for k in range(length):
+        i = contact.blocks.path[world, c, k]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            column = contact.blocks.half_jacobian[world, c, d]
+            angular_column = zero3()
+            if companion >= 0:
+                angular_column = contact.blocks.half_jacobian[world, companion, d]
+            drive = wp.dot(column, force) + wp.dot(angular_column, moment)
+            contact.convex.descent[world, d] = contact.convex.descent[world, d] + drive
+            product, angular_product = block_product(
+                contact, world, c, ratio, mode, lag, angular, column, angular_column
+            )
+            for m in range(k, length):
+                j = contact.blocks.path[world, c, m]
+                end = wp.min(tree.first_velocity[j + 1], d + 1)
+                for e in range(tree.first_velocity[j], end):
+                    entry = wp.dot(product, contact.blocks.half_jacobian[world, c, e])
+                    if companion >= 0:
+                        entry += wp.dot(angular_product, contact.blocks.half_jacobian[world, companion, e])
+                    contact.convex.hessian[world, d, e] = contact.convex.hessian[world, d, e] + entry
+
+
+@wp.func
+def assemble_hessian(tree: Tree, contact: Contact, world: int, count: int, ratio: scalar):
+    """Compute the descent direction H F − y, the lower part of Q with its row starts, and the modes of all blocks.
+
+    Return 1 if a force is on an elliptic cone, where the cost is no parabola, else 0.
+    """
+    is_curved = wp.int32(0)
     for d in range(tree.velocities):
         contact.convex.descent[world, d] = -contact.convex.solution[world, d]
         contact.convex.row_start[world, d] = d
         contact.convex.hessian[world, d, d] = scalar(1.0)
     for c in range(count):
-        bits = active_edges(contact.blocks.friction[world, c], contact.convex.lag[world, c])
-        contact.solver.mode[world, c] = bits
-        if bits != 0:
+        mode = wp.int32(0)
+        if contact.blocks.law[world, c] != COMPANION and contact.blocks.path_length[world, c] > 0:
+            lag = contact.convex.lag[world, c]
+            mode = block_mode(contact, world, c, ratio, lag, companion_entry(contact, world, c, contact.convex.lag))
+            if contact.blocks.law[world, c] == ELLIPTIC and mode == ON_CONE:
+                is_curved = 1
+        contact.solver.mode[world, c] = mode
+        if mode != 0:
             length = contact.blocks.path_length[world, c]
             root = tree.first_velocity[contact.blocks.path[world, c, length - 1]]
             for k in range(length):
@@ -66,25 +142,13 @@ def assemble_hessian(tree: Tree, contact: Contact, world: int, count: int):
                         contact.convex.hessian[world, d, e] = scalar(0.0)
                     contact.convex.row_start[world, d] = wp.min(contact.convex.row_start[world, d], root)
     for c in range(count):
-        bits = contact.solver.mode[world, c]
-        if bits != 0:
-            stiffness = contact.convex.edge_stiffness[world, c]
-            friction = contact.blocks.friction[world, c]
-            force = stiffness_product(stiffness, friction, bits, contact.convex.lag[world, c])
-            matrix = stiffness_matrix(stiffness, friction, bits)
-            length = contact.blocks.path_length[world, c]
-            for k in range(length):
-                i = contact.blocks.path[world, c, k]
-                for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                    column = contact.blocks.half_jacobian[world, c, d]
-                    contact.convex.descent[world, d] = contact.convex.descent[world, d] + wp.dot(column, force)
-                    product = matrix * column
-                    for m in range(k, length):
-                        j = contact.blocks.path[world, c, m]
-                        end = wp.min(tree.first_velocity[j + 1], d + 1)
-                        for e in range(tree.first_velocity[j], end):
-                            entry = wp.dot(product, contact.blocks.half_jacobian[world, c, e])
-                            contact.convex.hessian[world, d, e] = contact.convex.hessian[world, d, e] + entry
+        mode = contact.solver.mode[world, c]
+        if mode != 0:
+            if contact.blocks.law[world, c] == PYRAMID and contact.convex.companion[world, c] < 0:
+                assemble_pyramid(tree, contact, world, c, mode)
+            else:
+                assemble_block(tree, contact, world, c, ratio, mode)
+    return is_curved
 
 
 @wp.func
@@ -120,7 +184,35 @@ def solve_hessian(tree: Tree, contact: Contact, world: int, x: Array2d):
 
 
 @wp.func
-def line_search(tree: Tree, contact: Contact, world: int, count: int):
+def block_slope(contact: Contact, world: int, c: int, ratio: scalar, length: scalar):
+    """Return F · (change of the lag) of a block after a step of a length, and the curvature of its cost."""
+    law = contact.blocks.law[world, c]
+    force_product = scalar(0.0)
+    curvature = scalar(0.0)
+    if law != COMPANION:
+        change = contact.solver.vector[world, c]
+        lag = contact.convex.lag[world, c] - length * change
+        if law == PYRAMID and contact.convex.companion[world, c] < 0:
+            friction = contact.blocks.friction[world, c]
+            stiffness = contact.convex.edge_stiffness[world, c]
+            bits = active_edges(friction, lag)
+            force_product = wp.dot(stiffness_product(stiffness, friction, bits, lag), change)
+            curvature = wp.dot(stiffness_product(stiffness, friction, bits, change), change)
+        else:
+            angular_change = companion_entry(contact, world, c, contact.solver.vector)
+            angular = companion_entry(contact, world, c, contact.convex.lag) - length * angular_change
+            mode = block_mode(contact, world, c, ratio, lag, angular)
+            force, moment = block_force(contact, world, c, ratio, mode, lag, angular)
+            product, angular_product = block_product(
+                contact, world, c, ratio, mode, lag, angular, change, angular_change
+            )
+            force_product = wp.dot(force, change) + wp.dot(moment, angular_change)
+            curvature = wp.dot(product, change) + wp.dot(angular_product, angular_change)
+    return force_product, curvature
+
+
+@wp.func
+def line_search(tree: Tree, contact: Contact, world: int, count: int, ratio: scalar):
     """Return the step length along `descent` at which the cost is minimal, at most one."""
     square = scalar(0.0)
     offset_product = scalar(0.0)
@@ -137,13 +229,9 @@ def line_search(tree: Tree, contact: Contact, world: int, count: int):
         slope = offset_product + length * square
         curve = square
         for c in range(count):
-            friction = contact.blocks.friction[world, c]
-            change = contact.solver.vector[world, c]
-            lag = contact.convex.lag[world, c] - length * change
-            bits = active_edges(friction, lag)
-            stiffness = contact.convex.edge_stiffness[world, c]
-            slope -= wp.dot(stiffness_product(stiffness, friction, bits, lag), change)
-            curve += wp.dot(stiffness_product(stiffness, friction, bits, change), change)
+            force_product, curvature = block_slope(contact, world, c, ratio, length)
+            slope -= force_product
+            curve += curvature
         steepest = wp.max(steepest, wp.abs(slope))
         if (
             (tries == 0 and slope <= scalar(0.0))
@@ -166,7 +254,26 @@ def line_search(tree: Tree, contact: Contact, world: int, count: int):
 
 
 @wp.func
-def minimize_cost(tree: Tree, contact: Contact, world: int, count: int):
+def keeps_modes(contact: Contact, world: int, count: int, ratio: scalar):
+    """Return True if all blocks are in the same mode after a full step."""
+    is_unchanged = bool(True)
+    for c in range(count):
+        law = contact.blocks.law[world, c]
+        lag = contact.convex.lag[world, c] - contact.solver.vector[world, c]
+        mode = contact.solver.mode[world, c]
+        if law == PYRAMID and contact.convex.companion[world, c] < 0:
+            mode = active_edges(contact.blocks.friction[world, c], lag)
+        elif law != COMPANION and contact.blocks.path_length[world, c] > 0:
+            angular = companion_entry(contact, world, c, contact.convex.lag)
+            angular = angular - companion_entry(contact, world, c, contact.solver.vector)
+            mode = block_mode(contact, world, c, ratio, lag, angular)
+        if mode != contact.solver.mode[world, c]:
+            is_unchanged = bool(False)
+    return is_unchanged
+
+
+@wp.func
+def minimize_cost(tree: Tree, contact: Contact, world: int, count: int, ratio: scalar):
     """Compute y, the lags and the factor of Q at the minimum; returns the remaining gradient relative to y.
 
     On entry `lag` holds the lags for y = 0.
@@ -175,9 +282,10 @@ def minimize_cost(tree: Tree, contact: Contact, world: int, count: int):
         contact.convex.solution[world, d] = scalar(0.0)
     residual = scalar(1.0)
     is_searching = bool(True)
+    is_curved = wp.int32(0)
     step = wp.int32(0)
     while is_searching:
-        assemble_hessian(tree, contact, world, count)
+        is_curved = assemble_hessian(tree, contact, world, count, ratio)
         factor_hessian(tree, contact, world)
         largest = scalar(0.0)
         max_gradient = scalar(0.0)
@@ -186,14 +294,10 @@ def minimize_cost(tree: Tree, contact: Contact, world: int, count: int):
         solve_hessian(tree, contact, world, contact.convex.descent)
         for c in range(count):
             contact.solver.vector[world, c] = lag_change(tree, contact, world, c, contact.convex.descent)
-        is_unchanged = bool(True)
-        for c in range(count):
-            lag = contact.convex.lag[world, c] - contact.solver.vector[world, c]
-            if active_edges(contact.blocks.friction[world, c], lag) != contact.solver.mode[world, c]:
-                is_unchanged = bool(False)
+        is_unchanged = keeps_modes(contact, world, count, ratio)
         length = scalar(1.0)
-        if not is_unchanged:
-            length = line_search(tree, contact, world, count)
+        if is_curved != 0 or not is_unchanged:
+            length = line_search(tree, contact, world, count, ratio)
         max_change = scalar(0.0)
         for d in range(tree.velocities):
             change = length * contact.convex.descent[world, d]
@@ -203,12 +307,19 @@ def minimize_cost(tree: Tree, contact: Contact, world: int, count: int):
         for c in range(count):
             contact.convex.lag[world, c] = contact.convex.lag[world, c] - length * contact.solver.vector[world, c]
         step += 1
-        if is_unchanged:
+        if is_unchanged and is_curved == 0:
             residual = scalar(0.0)
             is_searching = bool(False)
         elif max_change <= ROUNDING * largest or step == MAX_STEPS:
             residual = max_gradient / wp.max(largest, max_gradient)
             is_searching = bool(False)
+        elif is_unchanged and length == scalar(1.0) and max_change <= QUADRATIC_STEP * largest:
+            # Newton's method squares an error of this size to one below rounding.
+            residual = max_change * max_change / (largest * largest)
+            is_searching = bool(False)
+    if is_curved != 0:
+        is_curved = assemble_hessian(tree, contact, world, count, ratio)
+        factor_hessian(tree, contact, world)
     return residual
 
 

@@ -112,6 +112,54 @@ def add_equality_blocks(
 
 
 @wp.func(inline=True)
+def equality_power_backward(
+    tree: Tree,
+    work: Workspace,
+    contact: Contact,
+    s: System,
+    world: int,
+    row: int,
+    t: int,
+    w: WeightedForces,
+    distance_bar: vec3,
+    first_rotation_bar: vec3,
+    second_rotation_bar: vec3,
+):
+    """Add the derivative of Σ forces · u, with forces in world axes, to q_bar[row] and the gradients.
+
+    Args:
+        tree: Kinematic tree.
+        work: Workspace of the dynamics.
+        contact: Workspace of contact.
+        s: Other structs of the launch.
+        world: World.
+        row: Evaluation.
+        t: Equality constraint.
+        w: Forces, or moments, one for each of three motions.
+        distance_bar: Adjoint of p_a − p_b.
+        first_rotation_bar: Adjoint of a rotation of the first frame, in world axes.
+        second_rotation_bar: Adjoint of a rotation of the second frame, in world axes.
+    """
+    forces = w.forces
+    for side in range(2):
+        shape = s.model.equalities.first[t]
+        sign = scalar(1 - 2 * side)
+        if side == 1:
+            shape = s.model.equalities.second[t]
+        link = s.model.shapes.link[shape]
+        w.point = contact.detection.shape_origin[world, shape]
+        w.forces = sign * forces
+        total = force_moments(tree, work, contact, world, link, w)
+        position_bar = vec3(total[0, 0], total[0, 1], total[0, 2]) + sign * distance_bar
+        rotation_bar = select_vec3(side, first_rotation_bar, second_rotation_bar)
+        ancestor_power_backward(tree, work, contact, s, world, row, link, w, w.point, position_bar, rotation_bar)
+        if s.contact_gradients.is_requested != 0:
+            add_shape_gradient(
+                contact, s, world, shape, zero3(), w.point, position_bar, rotation_bar, scalar(0.0), zero3(), zero3()
+            )
+
+
+@wp.func(inline=True)
 def equality_backward(
     tree: Tree,
     work: Workspace,
@@ -127,25 +175,10 @@ def equality_backward(
     block_index = pair - s.model.candidates - s.model.transmissions.count
     t = block_index / 2
     w.is_orientation = scalar(block_index % 2)
-    forces = w.forces
     rotation = relative_rotation(contact, s, world, t)
     first_rotation_bar = (scalar(0.5) * w.is_orientation) * axial_vector(skew(error_bar) * wp.transpose(rotation))
     second_rotation_bar = (scalar(-0.5) * w.is_orientation) * axial_vector(wp.transpose(rotation) * skew(error_bar))
-    for side in range(2):
-        shape = s.model.equalities.first[t]
-        sign = scalar(1 - 2 * side)
-        if side == 1:
-            shape = s.model.equalities.second[t]
-        link = s.model.shapes.link[shape]
-        w.point = contact.detection.shape_origin[world, shape]
-        w.forces = sign * forces
-        total = force_moments(tree, work, contact, world, link, w)
-        position_bar = (
-            vec3(total[0, 0], total[0, 1], total[0, 2]) + (sign * (scalar(1.0) - w.is_orientation)) * error_bar
-        )
-        rotation_bar = select_vec3(side, first_rotation_bar, second_rotation_bar)
-        ancestor_power_backward(tree, work, contact, s, world, row, link, w, w.point, position_bar, rotation_bar)
-        if s.contact_gradients.is_requested != 0:
-            add_shape_gradient(
-                contact, s, world, shape, zero3(), w.point, position_bar, rotation_bar, scalar(0.0), zero3(), zero3()
-            )
+    position_bar = (scalar(1.0) - w.is_orientation) * error_bar
+    equality_power_backward(
+        tree, work, contact, s, world, row, t, w, position_bar, first_rotation_bar, second_rotation_bar
+    )

@@ -55,6 +55,31 @@ def sign_or_one(x: scalar):
 
 
 @wp.func(inline=True)
+def write_rotational_jacobian(
+    tree: Tree, work: Workspace, contact: Contact, s: System, world: int, pair: int, slot: int, block: int
+):
+    """Write the Jacobian and the path of a block of rotational friction, whose contact is in `slot`."""
+    frame = contact.blocks.frame[world, slot]
+    first_link = s.model.shapes.link[s.model.pairs.first[pair]]
+    second_link = s.model.shapes.link[s.model.pairs.second[pair]]
+    length = wp.int32(0)
+    while first_link >= 0 or second_link >= 0:
+        i = wp.max(first_link, second_link)
+        sign = scalar(0.0)  # a link that carries both shapes causes no relative rotation
+        if first_link == i:
+            sign += scalar(1.0)
+            first_link = tree.parent[i]
+        if second_link == i:
+            sign -= scalar(1.0)
+            second_link = tree.parent[i]
+        for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            contact.blocks.jacobian[world, block, d] = sign * (frame * work.axis_angular[world, d])
+        contact.blocks.path[world, block, length] = i
+        length += 1
+    contact.blocks.path_length[world, block] = length
+
+
+@wp.func(inline=True)
 def add_rotational_friction(
     tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int, slot: int
 ):
@@ -63,27 +88,12 @@ def add_rotational_friction(
     if s.model.pairs.has_rotational_friction[pair] != 0 and contact.events.count[world, row] == block:
         contact.events.count[world, row] = block + 1
         if block < s.model.max_blocks:
-            frame = contact.blocks.frame[world, slot]
-            first_link = s.model.shapes.link[s.model.pairs.first[pair]]
-            second_link = s.model.shapes.link[s.model.pairs.second[pair]]
-            length = wp.int32(0)
+            write_rotational_jacobian(tree, work, contact, s, world, pair, slot, block)
             velocity = zero3()
-            while first_link >= 0 or second_link >= 0:
-                i = wp.max(first_link, second_link)
-                sign = scalar(0.0)  # a link that carries both shapes causes no relative rotation
-                if first_link == i:
-                    sign += scalar(1.0)
-                    first_link = tree.parent[i]
-                if second_link == i:
-                    sign -= scalar(1.0)
-                    second_link = tree.parent[i]
+            for k in range(contact.blocks.path_length[world, block]):
+                i = contact.blocks.path[world, block, k]
                 for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                    jacobian_column = sign * (frame * work.axis_angular[world, d])
-                    contact.blocks.jacobian[world, block, d] = jacobian_column
-                    velocity = velocity + work.v[world, row, d] * jacobian_column
-                contact.blocks.path[world, block, length] = i
-                length += 1
-            contact.blocks.path_length[world, block] = length
+                    velocity = velocity + work.v[world, row, d] * contact.blocks.jacobian[world, block, d]
             contact.blocks.pair[world, block] = pair
             contact.blocks.law[world, block] = TORSIONAL_ROLLING
             contact.blocks.parent[world, block] = slot

@@ -76,6 +76,8 @@ class ContactSolverSettings:
         slope_tolerance: Share of the initial slope at which a line search ends. Raising it ends the search earlier.
         step_tolerance: Relative step at which Newton's method for convex contact ends, near rounding. 1.0e-6 in
             float32.
+        quadratic_step: Relative step of Newton's method on an elliptic cone after which the error is below rounding.
+            Raising it saves a step and leaves larger errors. 1.0e-4 in float32.
         max_convex_residual: Relative residual of convex contact beyond which a step fails. 1.0e-3 in float32.
     """
 
@@ -118,6 +120,7 @@ class ContactSolverSettings:
     max_line_search: int = 30
     slope_tolerance: float = 0.1
     step_tolerance: float = 1.0e-14
+    quadratic_step: float = 1.0e-9
     max_convex_residual: float = 1.0e-6
 
 
@@ -137,5 +140,6 @@ if not DOUBLE:
         max_pivot_ratio=1.0e3,
         pivot_tolerance=1.0e-7,
         step_tolerance=1.0e-6,
+        quadratic_step=1.0e-4,
         max_convex_residual=1.0e-3,
     )

@@ -2,13 +2,11 @@
 
 import warp as wp
 
-from ..collision.contact_power_adjoint import contact_power_backward
-from ..collision.contact_primitives import WeightedForces
 from ..collision.narrow_phase import copy_link_rotations, update_poses_from_links
-from ..contact.convex_contact import friction_gradient, separation_gradient, stiffness_product
+from ..contact.compliant_adjoint import contact_block_backward, loop_rows_backward, transmission_row_backward
+from ..contact.convex_contact import COMPANION, SPRING
 from ..contact.convex_solver import minimize_cost, solution_backward, write_solution
-from ..contact.delassus import add_jacobian_transpose, contact_velocity
-from ..contact.penetrating_contacts import accumulate_impulses, contact_force, detect_penetrations
+from ..contact.penetrating_contacts import accumulate_impulses, detect_constraints
 from ..contact.settings import SOLVER
 from ..dynamics.forward import solve_forward_dynamics, solve_inertia_inward, solve_inertia_outward
 from ..dynamics.integration import (
@@ -22,7 +20,6 @@ from ..dynamics.integration import (
 from ..dynamics.inverse import dynamics_residual_backward, propagate_accelerations
 from ..dynamics.kinematics import forward_kinematics
 from ..precision import FUSED, Array3d, scalar
-from ..spatial.vectors import zero3
 from ..structs import Contact, Schedule, ScheduleStruct, System, Tree, Workspace
 from .template import rollout_kernels
 from .trajectory import load_state_adjoint
@@ -41,9 +38,9 @@ def constrained_dynamics(
     forward_kinematics(tree, work, world, row)
     update_poses_from_links(tree, work, contact, s, world, row)
     solve_forward_dynamics(tree, work, s.forces, world, step, row, drag_interval)
-    count = detect_penetrations(tree, work, contact, s, world, row)
+    count = detect_constraints(tree, work, contact, s, world, step, row, drag_interval)
     if count > 0:
-        residual = minimize_cost(tree, contact, world, count)
+        residual = minimize_cost(tree, contact, world, count, s.model.convex.friction_ratio)
         write_solution(tree, work, contact, world)
         solve_inertia_outward(tree, work, world, contact.solver.velocity_change, 0)
         for d in range(tree.velocities):
@@ -85,27 +82,14 @@ def constrained_dynamics_backward(
             work.step_velocity[world, 2, d] = work.multiplier[world, row, d]
         propagate_accelerations(tree, work, world, row)
     for c in range(count):
-        pair = contact.blocks.pair[world, c]
-        stiffness = contact.convex.edge_stiffness[world, c]
-        friction = contact.blocks.friction[world, c]
-        bits = contact.solver.mode[world, c]
-        if bits != 0:
-            force = contact_force(contact, world, c)
-            weight = -contact_velocity(tree, contact, world, c, work.multiplier, row)
-            product = stiffness_product(stiffness, friction, bits, weight)
-            power = wp.dot(weight, force)
-            reference = s.model.convex.reference[pair]
-            velocity_bar = -reference[1] * product
-            add_jacobian_transpose(tree, contact, world, c, velocity_bar, work.v_bar, row)
-            separation_bar = separation_gradient(
-                reference, s.model.convex.impedance[pair], contact.detection.separation[world, pair], product[0], power
-            )
-            forces = wp.matrix_from_rows(velocity_bar, -product, -force)
-            weights = WeightedForces(0, 1, 2, forces, scalar(0.0), zero3(), zero3())
-            contact_power_backward(tree, work, contact, s, world, row, pair, weights, separation_bar)
-            if s.contact_gradients.is_requested != 0 and pair < s.model.pairs.count:
-                bar = friction_gradient(stiffness, friction, bits, contact.convex.lag[world, c], weight, power)
-                s.contact_gradients.pairs.friction[world, pair] = s.contact_gradients.pairs.friction[world, pair] + bar
+        law = contact.blocks.law[world, c]
+        if contact.solver.mode[world, c] != 0:
+            if law == SPRING:
+                loop_rows_backward(tree, work, contact, s, world, row, c)
+            elif contact.blocks.pair[world, c] >= s.model.candidates:
+                transmission_row_backward(tree, work, contact, s, world, step, row, c, drag_interval)
+            elif law != COMPANION:
+                contact_block_backward(tree, work, contact, s, world, row, c)
     dynamics_residual_backward(tree, work, s.forces, s.gradients, world, step, row, row, drag_interval)
 
 
