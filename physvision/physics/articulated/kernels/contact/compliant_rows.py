@@ -14,11 +14,14 @@ orientations: for E = B* ⊗ A, of the frames' quaternions, and ω of the frames
 
     e = σ vec(E),    u = G (ω_a − ω_b),    G y = σ/2 (E_w Bᵀy + Bᵀy × vec(E)).
 
-Both have the impedance at |e| over all their rows.
+Both have the impedance at |e| over all their rows. As in MuJoCo their acceleration α = J a + J̇ v is the true one:
+
+    α = a_a − a_b of the points,    α = G (ω̇_a − ω̇_b + ω_a × ω_b) − σ/4 |ω_a − ω_b|² vec(E).
 """
 
 import warp as wp
 
+from ..dynamics.kinematics import link_or_world
 from ..dynamics.transmissions import (
     JOINT_EQUALITY,
     LENGTH_LIMIT,
@@ -154,6 +157,35 @@ def weld_rate(contact: Contact, s: System, world: int, t: int, quaternion: vec4)
 
 
 @wp.func
+def point_acceleration(work: Workspace, contact: Contact, s: System, world: int, shape: int, gravity: vec3):
+    """Return the acceleration of the origin of a shape after `propagate_accelerations`; that of the world is −gravity.
+
+    The spatial acceleration a of a link is about its origin: with the velocity u of the point it is a(p) + ω × u(p).
+    """
+    i = s.model.shapes.link[shape]
+    acceleration = -gravity
+    if i >= 0:
+        arm = contact.detection.shape_origin[world, shape] - contact.detection.link_origin[world, i]
+        angular = work.angular_velocity[world, i]
+        velocity = work.linear_velocity[world, i] + wp.cross(angular, arm)
+        acceleration = work.linear_acceleration[world, i] + wp.cross(work.angular_acceleration[world, i], arm)
+        acceleration = acceleration + wp.cross(angular, velocity)
+    return acceleration
+
+
+@wp.func
+def weld_rotation(work: Workspace, s: System, world: int, t: int):
+    """Return ω_a, ω_b and ω̇_a − ω̇_b + ω_a × ω_b of the frames of equality constraint t."""
+    first = s.model.shapes.link[s.model.equalities.first[t]]
+    second = s.model.shapes.link[s.model.equalities.second[t]]
+    first_velocity = link_or_world(work.angular_velocity, world, first)
+    second_velocity = link_or_world(work.angular_velocity, world, second)
+    acceleration = link_or_world(work.angular_acceleration, world, first)
+    acceleration = acceleration - link_or_world(work.angular_acceleration, world, second)
+    return first_velocity, second_velocity, acceleration + wp.cross(first_velocity, second_velocity)
+
+
+@wp.func
 def loop_errors(contact: Contact, s: System, world: int, t: int):
     """Return the errors of positions and of orientations, zero for a connection, and their common length."""
     distance = equality_error(contact, s, world, t, 0)
@@ -166,7 +198,10 @@ def loop_errors(contact: Contact, s: System, world: int, t: int):
 
 @wp.func
 def add_loop_rows(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, count: int):
-    """Add the blocks of loop constraints behind `count` blocks; returns the number of blocks."""
+    """Add the blocks of loop constraints behind `count` blocks; returns the number of blocks.
+
+    Accelerations of links are those without constraints.
+    """
     slot = wp.int32(count)
     for t in range(s.model.equalities.count):
         parameters = s.model.candidates + s.model.transmissions.count + t
@@ -175,6 +210,9 @@ def add_loop_rows(tree: Tree, work: Workspace, contact: Contact, s: System, worl
         curve = s.model.convex.curve[parameters]
         distance, orientation, size = loop_errors(contact, s, world, t)
         ratio, _slope = impedance(reference, impedances, curve, size)
+        gravity = tree.gravity[world]
+        acceleration = point_acceleration(work, contact, s, world, s.model.equalities.first[t], gravity)
+        acceleration = acceleration - point_acceleration(work, contact, s, world, s.model.equalities.second[t], gravity)
         for part in range(1 + s.model.equalities.is_weld[t]):
             write_equality_jacobian(tree, contact, s, world, slot, t, part)
             error = distance
@@ -183,6 +221,8 @@ def add_loop_rows(tree: Tree, work: Workspace, contact: Contact, s: System, worl
                 error = orientation
                 mobility = curve[2]
                 rate = weld_rate(contact, s, world, t, weld_quaternion(contact, s, world, t))
+                first, second, change = weld_rotation(work, s, world, t)
+                acceleration = rate * change - (scalar(0.25) * wp.length_sq(first - second)) * orientation
                 for k in range(contact.blocks.path_length[world, slot]):
                     i = contact.blocks.path[world, slot, k]
                     for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
@@ -192,8 +232,7 @@ def add_loop_rows(tree: Tree, work: Workspace, contact: Contact, s: System, worl
             contact.blocks.pair[world, slot] = s.model.candidates + s.model.transmissions.count + 2 * t + part
             contact.blocks.friction[world, slot] = scalar(0.0)
             contact.convex.edge_stiffness[world, slot] = impedance_stiffness(ratio, mobility)
-            lag = -contact_velocity(tree, contact, world, slot, work.a, row)
-            lag = lag - reference[1] * contact_velocity(tree, contact, world, slot, work.v, row)
+            lag = -acceleration - reference[1] * contact_velocity(tree, contact, world, slot, work.v, row)
             contact.convex.lag[world, slot] = lag - (reference[0] * ratio) * error
             finish_block(tree, work, contact, world, slot)
             slot += 1

@@ -5,6 +5,7 @@ import warp as wp
 from ..collision.broad_phase import next_candidate
 from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import copy_link_rotations, pair_primitive, write_contact_jacobian
+from ..dynamics.inverse import propagate_accelerations
 from ..precision import scalar
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import Contact, System, Tree, Workspace
@@ -123,6 +124,7 @@ def detect_constraints(
             count = add_transmission_rows(tree, work, contact, s, world, step, row, count, drag_interval)
         if s.model.equalities.count > 0:
             copy_link_rotations(tree, work, contact, world)
+            propagate_accelerations(tree, work, world, row)
             count = add_loop_rows(tree, work, contact, s, world, row, count)
     return count
 

@@ -3,9 +3,10 @@
 import warp as wp
 
 from ..collision.narrow_phase import copy_link_rotations, update_poses_from_links
-from ..contact.compliant_adjoint import contact_block_backward, loop_rows_backward, transmission_row_backward
+from ..contact.compliant_adjoint import contact_block_backward, transmission_row_backward
 from ..contact.convex_contact import COMPANION, SPRING
 from ..contact.convex_solver import minimize_cost, solution_backward, write_solution
+from ..contact.loop_adjoint import begin_loop_accelerations, end_loop_accelerations, loop_rows_backward
 from ..contact.penetrating_contacts import accumulate_impulses, detect_constraints
 from ..contact.settings import SOLVER
 from ..dynamics.forward import solve_forward_dynamics, solve_inertia_inward, solve_inertia_outward
@@ -81,6 +82,8 @@ def constrained_dynamics_backward(
             work.step_velocity[world, 1, d] = work.a[world, row, d]
             work.step_velocity[world, 2, d] = work.multiplier[world, row, d]
         propagate_accelerations(tree, work, world, row)
+    if count > 0 and s.model.equalities.count > 0:
+        begin_loop_accelerations(tree, work, world)
     for c in range(count):
         law = contact.blocks.law[world, c]
         if contact.solver.mode[world, c] != 0:
@@ -90,6 +93,8 @@ def constrained_dynamics_backward(
                 transmission_row_backward(tree, work, contact, s, world, step, row, c, drag_interval)
             elif law != COMPANION:
                 contact_block_backward(tree, work, contact, s, world, row, c)
+    if count > 0 and s.model.equalities.count > 0:
+        end_loop_accelerations(tree, work, s, world, row)
     dynamics_residual_backward(tree, work, s.forces, s.gradients, world, step, row, row, drag_interval)
 
 
