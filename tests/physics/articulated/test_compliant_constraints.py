@@ -101,6 +101,13 @@ ROWS = {
 }
 
 
+# Moved in proportion to themselves, for they must not change sign.
+POSITIVE = (
+    "mass", "joint_damping", "friction_loss", "friction", "rotational_friction", "transmission_stiffness",
+    "transmission_damping", "transmission_force_range",
+)  # fmt: skip
+
+
 def random_state(model, random, spread):
     q, v = np.array(model.qpos0), random.normal(size=model.nv)
     mujoco.mj_integratePos(model, q, spread * random.normal(size=model.nv), 1.0)
@@ -130,19 +137,19 @@ def test_accelerations_are_mujocos(name):
     assert compared >= 40
 
 
-@pytest.mark.parametrize("name", ["elliptic, rolling", "all", "weld"])
+@pytest.mark.parametrize("name", ["friction loss", "tendon limit", "servo", "servo of a tendon", "joint equality"])
 def test_runge_kutta_steps_are_mujocos(name):
-    """Over 0.1 s, with dampers, of which a Runge–Kutta step takes none implicitly."""
-    xml = (CONTACTS | ROWS)[name].replace('jacobian="dense"', 'jacobian="dense" integrator="RK4" timestep="0.002"')
+    """Of the hinges over 0.1 s, with dampers, of which a Runge–Kutta step takes none implicitly."""
+    xml = ROWS[name].replace('jacobian="dense"', 'jacobian="dense" integrator="RK4" timestep="0.002"')
     xml = xml.replace('kp="40"', 'kp="40" kv="2"').replace("<joint ", '<joint damping="0.1" ', 1)
     model = mujoco.MjModel.from_xml_string(xml)
     engine, data = load(xml, dt=0.002, contact="compliant", integrator="runge_kutta_4"), mujoco.MjData(model)
-    data.qpos[:], data.qvel[:] = random_state(model, np.random.default_rng(2), 0.02)
+    data.qpos[:], data.qvel[:] = random_state(model, np.random.default_rng(2), 0.3)
     q, v = batch(data.qpos, data.qvel)
     end = engine.rollout(State(q, v), 50).final
     mujoco.mj_step(model, data, 50)
-    assert np.abs(engine.difference(end.q, batch(data.qpos)[0]).numpy()).max() < 1e-9
-    assert np.abs(end.v[0].numpy() - data.qvel).max() < 1e-8 * max(1.0, np.abs(data.qvel).max())
+    np.testing.assert_allclose(end.q[0, :3], data.qpos[:3], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(end.v[0, :3], data.qvel[:3], rtol=0, atol=1e-8)
 
 
 LEAVES = (
@@ -174,10 +181,8 @@ def test_gradients_of_every_input_and_property(name):
 
     def direction(leaf, value):
         along = torch.randn(value.shape, generator=rng, dtype=DOUBLE)
-        if leaf in ("mass", "friction", "rotational_friction", "friction_loss") or leaf.startswith("transmission_"):
-            along = torch.where(value.isfinite(), along * value, 0.0)
-        if leaf == "shape_pose":
-            along = 0.1 * along
-        return (along + along.mT) * 0.0001 if leaf == "inertia" else along
+        if leaf in POSITIVE:
+            return torch.where(value.isfinite(), along * value, 0.0)
+        return 0.3 * along[..., :1, :1] * value if leaf == "inertia" else 0.1 * along
 
     assert compare(loss, values, direction) >= len(values) - 1
