@@ -49,6 +49,8 @@ class Articulation(TreeDynamics):
         geometry: Shapes of the world and of the bodies.
         control_names: Names of the controls.
         keyframes: States of one world by name, float64, from the model file.
+        held_pairs: Names of the pairs of shapes of the model file that overlap in its reference pose; by events they
+            are held as they are until they separate, and `status.penetration` includes them.
     """
 
     takes_forces = True
@@ -86,6 +88,7 @@ class Articulation(TreeDynamics):
         self.dt, self.integrator = check_positive("dt", dt), integrator
         self.substeps = check_count("substeps", substeps)
         self.keyframes: dict[str, State] = {}
+        self.held_pairs: tuple[tuple[str, str], ...] = ()
 
     def extra_repr(self) -> str:
         """Sizes, step and integrator, for `print(engine)`."""

@@ -1,13 +1,15 @@
 """All constraints of compliant contact against MuJoCo: friction cones, limits, friction loss, servos, equalities."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import mujoco
 import numpy as np
 import pytest
 import torch
+from physics.articulated.slopes import compare
 
 from physvision import State
 from physvision.physics.articulated import load
-from tests.physics.articulated.slopes import compare
 
 DOUBLE = torch.float64
 

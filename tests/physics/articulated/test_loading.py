@@ -298,12 +298,37 @@ def test_shapes_that_overlap_at_the_start_may_pass_through_each_other():
       <body name="c" pos="0.6 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
     </worldbody></mujoco>"""
     state = State(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64))
+    kept = articulated.load(source, initial_penetration="keep")
     with pytest.warns(RuntimeWarning):
-        assert articulated.load(source).rollout(state, 1).status.first_failed_step.tolist() == [0]
+        assert kept.rollout(state, 1).status.first_failed_step.tolist() == [0]
     engine = articulated.load(
         source, initial_penetration="exclude", contact=articulated.ContactSettings(restitution=1.0)
     )
     end = engine.rollout(state, 100).final
     torch.testing.assert_close(end.v, torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), rtol=0, atol=1e-9)
-    with pytest.raises(InputError, match="initial_penetration: expected one of keep, exclude, got 'ignore'"):
+    with pytest.raises(InputError, match="initial_penetration: expected one of hold, keep, exclude, got 'ignore'"):
         articulated.load(source, initial_penetration="ignore")
+
+
+def test_shapes_that_overlap_at_the_start_are_held_until_they_part():
+    """Two balls on sliders, one 5 cm within the other: they move as one when pushed, and bounce once they have parted."""
+    source = """<mujoco><option gravity="0 0 0"/><worldbody>
+      <body name="a"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
+      <body name="b" pos="0.15 0 0"><joint type="slide" axis="1 0 0"/><geom name="g" size="0.1" mass="1"/></body>
+    </worldbody></mujoco>"""
+    engine = articulated.load(source, contact=articulated.ContactSettings(restitution=1.0))
+    assert engine.held_pairs == (("sphere of 'a'", "sphere 'g' of 'b'"),)
+    start = engine.initial_state(1, torch.float64)
+    still = engine.rollout(start, 20)
+    assert still.status.converged.all()
+    assert float(still.v.abs().max()) == 0.0
+    assert float(still.status.penetration[0]) == pytest.approx(0.05)
+    slow = torch.tensor([[5e-4, 0.0]], dtype=torch.float64)
+    pushed = engine.rollout(State(start.q, slow), 50)
+    assert float((pushed.q[:, :, 1] - pushed.q[:, :, 0]).min()) > -1e-9
+    # Apart by 3 cm, then back against each other.
+    apart = State(torch.tensor([[0.0, 0.08]], dtype=torch.float64), torch.tensor([[1.0, -1.0]], dtype=torch.float64))
+    end = engine.rollout(apart, 10)
+    torch.testing.assert_close(end.final.v, -apart.v, rtol=0, atol=1e-9)
+    separated = engine.resolve_penetration(start).q[0]
+    assert float(0.15 + separated[1] - separated[0]) == pytest.approx(0.2, abs=2e-6)

@@ -6,7 +6,7 @@ from physics.articulated.slopes import compare
 
 from physvision import State
 from physvision.core import InputError, Placed, Plane, Sphere
-from physvision.physics.articulated import Body, ContactSettings, Joint, tree
+from physvision.physics.articulated import Body, ContactLaw, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
 MASS, RADIUS, INERTIA, GRAVITY = 0.5, 0.2, 0.01, 9.81
@@ -130,7 +130,11 @@ def test_gradients_of_rotational_friction():
     assert checked >= 20  # of 28
 
 
-def test_rotational_friction_asks_for_events():
-    contact = ContactSettings("compliant", rotational_friction=(0.1, 0.0))
-    with pytest.raises(InputError, match="need contact='event'"):
+class PlainLaw(ContactLaw):
+    kernels = "nowhere.kernels"
+
+
+def test_rotational_friction_asks_for_events_or_compliant_contact():
+    contact = ContactSettings(PlainLaw(), rotational_friction=(0.1, 0.0))
+    with pytest.raises(InputError, match="need contact='event' or 'compliant'"):
         tree([ball()], contact=contact, static_shapes=[Placed(Plane())])

@@ -143,6 +143,7 @@ class ContactPairs:
             ).reshape(-1, 3),
             "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
+            "pairs.is_held": np.array([pair.shape_pair.is_held for pair in pairs], np.int32),
             "pairs.is_capsule_end": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
             **dict.fromkeys(("convex.reference", "convex.impedance", "convex.curve"), np.zeros((1, 3))),
             "equalities.first": np.searchsorted(self.shape_rows, loops.first).astype(np.int32),

@@ -71,6 +71,7 @@ class DeviceModel:
         if pairs is not None:
             self.counts |= pairs.counts
             self._pair_arrays = pairs.arrays(self.dtype, self.device)
+            self._none_held = torch.zeros_like(self._pair_arrays["pairs.is_held"])
         subspace = torch.as_tensor(tree.motion_subspace, dtype=self.dtype, device=self.device)
         self.allocator = Allocator(self.dtype, self.device)
         self.workspaces = WorkspacePool(self.kernels, self.allocator, self.counts, subspace)
@@ -126,7 +127,12 @@ class DeviceModel:
         return struct
 
     def contacts_struct(
-        self, parameters: Parameters, max_events: int, restitution_threshold: float, max_penetration: float
+        self,
+        parameters: Parameters,
+        max_events: int,
+        restitution_threshold: float,
+        max_penetration: float,
+        holds: bool = True,
     ) -> Any:
         """Struct `ContactModel` over parameters, which must stay alive as long as it is used.
 
@@ -135,6 +141,7 @@ class DeviceModel:
             max_events: Largest number of events in a step.
             restitution_threshold: Approach speed below which an impact has no restitution, m/s.
             max_penetration: Penetration with which a world may start, m.
+            holds: If true, pairs that overlap in the reference pose are held as they are.
         """
         assert self.pairs is not None
         struct = self.kernels.ContactModelStruct()
@@ -147,6 +154,8 @@ class DeviceModel:
         struct.restitution_threshold, struct.max_penetration = restitution_threshold, max_penetration
         for name, value in self._pair_arrays.items():
             fill(struct, name, value, self.kernels.ENTRIES["vec3"] if value.dim() > 1 else None)
+        if not holds:
+            fill(struct, "pairs.is_held", self._none_held)
         self._fill(struct, CONTACT_PARAMETERS, parameters)
         return struct
 

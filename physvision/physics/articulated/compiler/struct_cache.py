@@ -98,10 +98,11 @@ class StructCache:
         return self.forceless(self._own_properties, 1)
 
     def forceless(self, properties: TreeProperties, batch: int) -> tuple[ModelStructs, ModelStructs]:
-        """Structs without forces other than contacts: with any initial penetration, and with the default limit."""
+        """Structs without forces other than contacts, that hold no pair: with any penetration, and with the limit."""
         zeros = {name: torch.zeros_like(getattr(properties, name)) for name in _FORCES}
         still = replace(properties, **zeros)
-        return self._structs(still, batch, max_penetration=math.inf), self._structs(still, batch)
+        push = self._structs(still, batch, max_penetration=math.inf, holds=False)
+        return push, self._structs(still, batch, holds=False)
 
     @torch.no_grad()
     def _structs(
@@ -111,6 +112,7 @@ class StructCache:
         springs: bool = True,
         friction: bool = True,
         max_penetration: float = SETTINGS.max_initial_penetration,
+        holds: bool = True,
     ) -> ModelStructs:
         # Parameters that two worlds share have a stride of zero, and so serve any number of worlds.
         worlds = max(batch, 2)
@@ -123,7 +125,7 @@ class StructCache:
             if bool((centered["link_center"] != 0).any()):
                 contact_tree = self.device_model.tree_struct(centered, springs, friction, centered=True)
             contacts = self.device_model.contacts_struct(
-                contact_parameters, self._pairs.max_events, SETTINGS.restitution_threshold, max_penetration
+                contact_parameters, self._pairs.max_events, SETTINGS.restitution_threshold, max_penetration, holds
             )
         return ModelStructs(tree, contact_tree, contacts, parameters)
 

@@ -37,6 +37,8 @@ class ShapePair:
         rotational_friction: Lengths (torsional, rolling) of the pair, m; None to mix those of the shapes.
         tendon: Unilateral distance constraint between the origins of the shapes in place of contact: "max_length" or
             "min_length"; None for contact.
+        is_held: If true, a penetration is no failure and is not resolved: by events, the pair does not get deeper, and
+            collides as others do once it has separated.
     """
 
     first: int
@@ -48,6 +50,7 @@ class ShapePair:
     has_rotational_friction: bool = False
     rotational_friction: tuple[float, float] | None = None
     tendon: str | None = None
+    is_held: bool = False
 
 
 def default_shape_pairs(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
@@ -33,6 +33,7 @@ class GeomPair:
         priority: Geom whose friction is the pair's: 1 for the first, −1 for the second, 0 for both.
         margin: Separation at which contact begins, m.
         rotational_friction: Lengths (torsional, rolling) of an explicit pair, m; None to mix those of the geoms.
+        is_held: If true, the pair overlaps in the reference pose and is held as it is.
     """
 
     first: int
@@ -42,6 +43,7 @@ class GeomPair:
     priority: int
     margin: float
     rotational_friction: tuple[float, float] | None = None
+    is_held: bool = False
 
 
 def geom_pairs(model: mujoco.MjModel) -> list[GeomPair]:
@@ -66,6 +68,28 @@ def split_supported(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> tuple[l
     return supported, unsupported
 
 
+def hold_overlapping(model: mujoco.MjModel, pairs: Sequence[GeomPair], max_penetration: float) -> list[GeomPair]:
+    """Mark the pairs that overlap by more than `max_penetration`, m, in the reference pose."""
+    data = mujoco.MjData(model)
+    mujoco.mj_fwdPosition(model, data)
+    distances: dict[frozenset[int], float] = {}
+    for contact in data.contact:
+        geoms = frozenset(int(geom) for geom in contact.geom)
+        distances[geoms] = min(float(contact.dist), distances.get(geoms, 0.0))
+
+    def is_held(pair: GeomPair) -> bool:
+        return distances.get(frozenset((pair.first, pair.second)), 0.0) - pair.margin < -max_penetration
+
+    return [replace(pair, is_held=is_held(pair)) for pair in pairs]
+
+
+def geom_name(model: mujoco.MjModel, geom: int) -> str:
+    """Kind and name of a geom, with its body."""
+    kind = mujoco.mjtGeom(int(model.geom_type[geom])).name.removeprefix("mjGEOM_").lower()
+    body = object_name(model, "body", int(model.geom_bodyid[geom]))
+    return f"{kind} {model.geom(geom).name!r} of {body!r}" if model.geom(geom).name else f"{kind} of {body!r}"
+
+
 def shape_pairs(pairs: Sequence[GeomPair], rows: dict[int, int], rotational_friction: bool) -> list[ShapePair]:
     """Pairs of shapes of pairs of geoms.
 
@@ -84,6 +108,7 @@ def shape_pairs(pairs: Sequence[GeomPair], rows: dict[int, int], rotational_fric
             margin=pair.margin,
             has_rotational_friction=rotational_friction and pair.condim > 3,
             rotational_friction=_rotational_friction(pair),
+            is_held=pair.is_held,
         )
         for pair in pairs
     ]
@@ -100,9 +125,7 @@ def unsupported_contacts(model: mujoco.MjModel) -> dict[str, str]:
     pairs = geom_pairs(model)
 
     def names(unsupported: Iterable[GeomPair]) -> str:
-        return join_names(
-            f"{_geom_name(model, pair.first)} and {_geom_name(model, pair.second)}" for pair in unsupported
-        )
+        return join_names(f"{geom_name(model, pair.first)} and {geom_name(model, pair.second)}" for pair in unsupported)
 
     return {"pair": names(split_supported(model, pairs)[1]), "surface": _special_surfaces(model, pairs)}
 
@@ -112,7 +135,7 @@ def _special_surfaces(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> str:
     colliding = {geom for pair in pairs for geom in (pair.first, pair.second)}
     special = set(np.flatnonzero(nonzero_rows(model.geom_adhesion) | nonzero_rows(model.geom_surfacevel)).tolist())
     special |= set(model.pair_geom1[nonzero_rows(model.pair_adhesion)].tolist())
-    return join_names(_geom_name(model, geom) for geom in sorted(colliding & special))
+    return join_names(geom_name(model, geom) for geom in sorted(colliding & special))
 
 
 def _explicit_pairs(model: mujoco.MjModel) -> Iterator[GeomPair]:
@@ -164,9 +187,3 @@ def _may_collide(model: mujoco.MjModel, first: int, second: int, excluded: set[i
     related = parents[0] == roots[1] or parents[1] == roots[0]
     # In MuJoCo a body collides with the world even where the world is its parent.
     return not (filters_parents and related and 0 not in roots)
-
-
-def _geom_name(model: mujoco.MjModel, geom: int) -> str:
-    kind = mujoco.mjtGeom(int(model.geom_type[geom])).name.removeprefix("mjGEOM_").lower()
-    body = object_name(model, "body", int(model.geom_bodyid[geom]))
-    return f"{kind} {model.geom(geom).name!r} of {body!r}" if model.geom(geom).name else f"{kind} of {body!r}"

@@ -23,7 +23,9 @@ from physvision.physics.articulated.loading.compliance import compliant_law, rai
 from physvision.physics.articulated.loading.contacts import (
     CONTACT_FEATURES,
     GeomPair,
+    geom_name,
     geom_pairs,
+    hold_overlapping,
     shape_pairs,
     split_supported,
 )
@@ -50,7 +52,7 @@ from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 
 BASES = ("auto", "fixed", "free")
-INITIAL_PENETRATION = ("keep", "exclude")
+INITIAL_PENETRATION = ("hold", "keep", "exclude")
 INLINE = "the inline XML"
 
 
@@ -64,7 +66,7 @@ def load(
     substeps: int = 1,
     contact: Contact | ContactSettings = "event",
     max_servo_speed: float = math.inf,
-    initial_penetration: str = "keep",
+    initial_penetration: str = "hold",
     packages: Sequence[str | os.PathLike[str]] = (),
 ) -> Articulation:
     """Load the engine of an MJCF or URDF model.
@@ -91,8 +93,10 @@ def load(
             margins. To simulate without contact, ignore it.
         max_servo_speed: Largest commanded speed of position actuators with a damper (`kv`) and a limited force, rad/s
             or m/s.
-        initial_penetration: Treatment of pairs of shapes with a penetration above 1 cm in the initial state: "keep",
-            so that `engine.resolve_penetration` must be called before a simulation, or "exclude" from collision.
+        initial_penetration: Treatment of pairs of shapes that penetrate by more than 1 cm in the file's reference pose:
+            "hold", so that by events they stay as they are, get no deeper, and collide as others do once they have
+            separated (`engine.held_pairs` names them); "keep", so that `engine.resolve_penetration` must be called
+            before a simulation; or "exclude" from collision.
         packages: Folders that hold the packages of meshes called `package://NAME/…`, beside those around the file.
 
     Raises:
@@ -117,6 +121,8 @@ def load(
     if settings.method == "compliant":
         shift_limits(model)
         raise_friction(model)
+    if initial_penetration == "hold" and settings.by_events:
+        pairs = hold_overlapping(model, pairs, SETTINGS.max_initial_penetration)
     builder = _EngineBuilder(model, ignore, max_servo_speed, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
     if initial_penetration == "exclude" and pairs:
@@ -190,6 +196,9 @@ class _EngineBuilder:
             substeps=self.substeps,
             contact=settings,
             shape_pairs=shape_pairs(pairs, rows["geom"], rotational) + tendon_pairs(tendons, rows["site"]),
+        )
+        engine.held_pairs = tuple(
+            (geom_name(model, pair.first), geom_name(model, pair.second)) for pair in pairs if pair.is_held
         )
         engine.keyframes = translate.keyframes(model)
         engine.sites = translate.sites(model)

@@ -161,7 +161,7 @@ def blocks_backward(
             equality_backward(tree, work, contact, s, world, state_row, pair, weights, recovery * velocity_bar)
         elif law != BOUNDED and (place != AT_MIDPOINT or is_moved != 0):
             fraction = (
-                penetration_recovery(contact, world, c)
+                penetration_recovery(contact, s, world, c)
                 * scalar(1 - is_impact)
                 / contact.events.remaining_time[world, 0]
             )

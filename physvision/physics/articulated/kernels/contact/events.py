@@ -154,15 +154,19 @@ def separation_velocity(contact: Contact, world: int, c: int):
 
 
 @wp.func
-def penetration_recovery(contact: Contact, world: int, c: int):
+def penetration_recovery(contact: Contact, s: System, world: int, c: int):
     """Return the fraction of a penetration that is recovered in a step.
 
-    None if no joint moves contact c along its normal.
+    None if no joint moves contact c along its normal, and of a pair that overlaps in the model's reference pose.
     """
     fraction = scalar(1.0) * PENETRATION_RECOVERY
     own = contact.solver.delassus[world, c, c]
     if own[0, 0] <= MIN_NORMAL_SHARE * wp.trace(own):
         fraction = scalar(0.0)
+    pair = contact.blocks.pair[world, c]
+    if pair < s.model.pairs.count:
+        if s.model.pairs.is_held[pair] != 0:
+            fraction = scalar(0.0)
     return fraction
 
 
@@ -183,7 +187,7 @@ def update_free_velocities(tree: Tree, work: Workspace, contact: Contact, s: Sys
             velocity = velocity + contact.events.remaining_time[world, row] * contact_velocity(
                 tree, contact, world, c, work.a, row
             )
-            fraction = penetration_recovery(contact, world, c)
+            fraction = penetration_recovery(contact, s, world, c)
             bias = fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0]
             velocity = velocity + vec3(bias + separation_velocity(contact, world, c), z, z)
         elif has_restitution(contact, s, world, row, c):
