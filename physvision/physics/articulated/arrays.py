@@ -111,7 +111,8 @@ CONTACT_MEMORY = {
     "status.penetration": field("scalar"),  # largest at the start of any event
     "status.block_count": field("whole"),  # blocks of an event that has more than the workspace holds, else zero
     "status.pair_impulse": field("vec3", "pairs"),  # on the pair's first shape, over the last step
-    # Collision detection. Candidates are the pairs of features, and two for each joint with limits.
+    # Collision detection. Candidates are the pairs of features, two for each joint with limits, then limits of
+    # combinations of joints.
     "detection.is_active": field("whole", "candidates"),  # whether the candidate takes part in the event
     "detection.monitored": field("whole", "candidates"),  # candidates that may end the flight
     "detection.bounding_radius": field("scalar", "shapes"),
@@ -124,6 +125,7 @@ CONTACT_MEMORY = {
     "detection.shape_rotation": field("mat33", "shapes"),  # shape to world
     "detection.shape_origin": field("vec3", "shapes"),
     "detection.limit_position": field("scalar", "limits"),  # of a ball joint its rotation angle
+    "detection.length_displacement": field("scalar", "lengths"),  # of limits of combinations of joints
     "detection.limit_axis": field("vec3", "limits"),  # of a ball joint its rotation axis
     **dict.fromkeys(("detection.separation", "detection.mid_separation"), field("scalar", "candidates")),
     "detection.end_separation": field("scalar", "candidates"),

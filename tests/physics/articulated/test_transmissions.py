@@ -163,6 +163,39 @@ def test_an_impact_is_felt_through_a_tie():
     assert float(path.v[0, -1, 0]) == pytest.approx((1 - mass) / (1 + mass), abs=1e-11)
 
 
+LIMIT = Transmission({"a": -1.0, "b": -1.0}, "limit", rest_position=-0.253)  # a + b is at most 0.253
+
+
+def test_a_limit_of_a_combination_is_an_inelastic_stop():
+    """The impulse λ along −(1, 1) that stops the sum of a unit velocity: 1 = λ (1/2 + 1/3); it is felt by both."""
+    path = two_sliders([LIMIT]).rollout(State(row(0.0, 0.0), row(1.0, 0.0)), 100)
+    torch.testing.assert_close(path.final.v, row(0.4, -0.4), rtol=0, atol=1e-9)
+    total = path.q[0].sum(-1)
+    # The step that ends at the limit takes the mean velocity: at most half of it beyond, which is recovered.
+    assert float(total.max()) < 0.253 + 0.5 * 0.01
+    assert float(total[-1]) == pytest.approx(0.253, abs=1e-9)
+    away = two_sliders([LIMIT]).rollout(State(row(0.25, 0.0), row(-1.0, 0.0)), 20)
+    torch.testing.assert_close(away.final.v, row(-1.0, 0.0), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [24, 27, 40])
+def test_gradients_of_a_limit(steps):
+    """Before the stop, in the step that reaches it or the recovery, and at rest on it."""
+    engine, weights = two_sliders([LIMIT]), torch.tensor([0.7, -0.4], dtype=DOUBLE)
+    values = {"q": row(0.0, 0.01), "v": row(1.0, 0.02), "u": 0.1 * torch.ones(1, steps, 3, dtype=DOUBLE)}
+    values["mass"] = torch.tensor([2.0, 3.0], dtype=DOUBLE)
+    values["transmission_rest_position"] = torch.tensor([-0.253], dtype=DOUBLE)
+
+    def loss(given):
+        properties = {name: given[name] for name in ("mass", "transmission_rest_position")}
+        end = engine.rollout(State(given["q"], given["v"]), steps, given["u"], properties).final
+        return end.q @ weights + 0.3 * end.v @ weights.flip(0)
+
+    rng = torch.Generator().manual_seed(0)
+    checked = compare(loss, values, lambda _name, value: 0.1 * torch.randn(value.shape, generator=rng, dtype=DOUBLE))
+    assert checked == len(values)
+
+
 def leg(speeds=(math.inf, math.inf)):
     """A hip and a knee above the ground, with dry friction, limited servos, and a wheel tied to the knee."""
     body = {"mass": 0.8, "inertia": (0.01, 0.012, 0.004), "center_of_mass": (0, 0, -0.1)}

@@ -26,6 +26,11 @@ class ScalarRows:
     count: int
     arrays: dict[str, np.ndarray]
 
+    @property
+    def limits(self) -> np.ndarray:
+        """Numbers of the rows that are limits, which are candidates for a contact."""
+        return np.flatnonzero(self.arrays["transmissions.kind"] == TRANSMISSION_KINDS.index("limit"))
+
     def terms(self, row: int) -> tuple[np.ndarray, np.ndarray]:
         """Velocities of a row, and their coefficients."""
         start, end = self.arrays["transmissions.start"][row : row + 2]

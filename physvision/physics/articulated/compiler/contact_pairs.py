@@ -114,7 +114,7 @@ class ContactPairs:
         self.limited_joints = np.flatnonzero(tree.limited)
         rotational = np.array([pair.shape_pair.has_rotational_friction for pair in pairs], bool)
         self.scalar_rows = scalar_rows
-        blocks = self.count + int(rotational.sum()) + len(self.limited_joints)
+        blocks = self.count + int(rotational.sum()) + len(self.limited_joints) + len(scalar_rows.limits)
         self.row_blocks = scalar_rows.count + loops.blocks
         self.capacity = min(blocks, SETTINGS.max_contacts) + self.row_blocks
         self.max_events = max(SETTINGS.max_events, SETTINGS.max_tree_events * len(set(tree.root.tolist())))
@@ -141,6 +141,7 @@ class ContactPairs:
             "shapes.bounding_scale": np.array(
                 [bounding_factors(geometry[row].shape) for row in self.shape_rows]
             ).reshape(-1, 3),
+            "lengths.row": scalar_rows.limits.astype(np.int32),
             "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
             "pairs.is_held": np.array([pair.shape_pair.is_held for pair in pairs], np.int32),
@@ -162,7 +163,8 @@ class ContactPairs:
             "pairs": self.count,
             "groups": groups,
             "limits": len(self.limited_joints),
-            "candidates": self.count + 2 * len(self.limited_joints),
+            "lengths": len(self.scalar_rows.limits),
+            "candidates": self.count + 2 * len(self.limited_joints) + len(self.scalar_rows.limits),
             "transmissions": self.scalar_rows.count,
             "equalities": len(loops.weld),
             "noncontact_blocks": self.scalar_rows.count + rotational + loops.blocks,
@@ -183,11 +185,13 @@ class ContactPairs:
         bodies, rotations = (np.append(values, 0.0)[self._body] for values in (mobilities.bodies, mobilities.rotations))
         own = [constraints.pairs[group] for group in arrays["pairs.group"]]
         own += [limit for limit in constraints.limits for _ in range(2)]
+        own += [constraints.transmissions[row] for row in rows.limits]
         own += [*constraints.transmissions, *constraints.loops]
         first, second = arrays["equalities.first"], arrays["equalities.second"]
         mobility = [
             *(bodies[arrays["pairs.first"]] + bodies[arrays["pairs.second"]]),
             *np.repeat(mobilities.joints[limited], 2),
+            *(mobilities.along(*rows.terms(row)) for row in rows.limits),
             *(mobilities.along(*rows.terms(row)) for row in range(rows.count)),
             *(bodies[first] + bodies[second]),
         ]

@@ -145,7 +145,7 @@ class DeviceModel:
         """
         assert self.pairs is not None
         struct = self.kernels.ContactModelStruct()
-        for name in ("shapes", "pairs", "groups", "limits", "transmissions", "equalities"):
+        for name in ("shapes", "pairs", "groups", "limits", "lengths", "transmissions", "equalities"):
             getattr(struct, name).count = self.counts[name]
         struct.candidates, struct.noncontact_blocks = self.counts["candidates"], self.counts["noncontact_blocks"]
         struct.max_blocks, struct.max_events = self.counts["contacts"], max_events

@@ -173,6 +173,14 @@ class LimitModel:
     link: wp.array(dtype=wp.int32)
 
 
+@wp.struct
+class LengthModel:
+    """Limits of combinations of joint positions."""
+
+    count: int
+    row: wp.array(dtype=wp.int32)  # of the transmissions
+
+
 @struct(ENTRIES, CONTACT_PARAMETERS, group="transmissions")
 class TransmissionModel:
     """Servos, dry friction and equality constraints along linear combinations of joint positions."""
@@ -218,10 +226,11 @@ class ContactModelStruct:
     pairs: PairModel
     groups: GroupModel
     limits: LimitModel
+    lengths: LengthModel
     transmissions: TransmissionModel
     equalities: EqualityModel
     convex: ConvexContactModel
-    candidates: int  # pairs of features, and two for each joint with limits
+    candidates: int  # pairs of features, two for each joint with limits, and limits of combinations of joints
     noncontact_blocks: int  # blocks that are no contacts
     max_blocks: int
     row_blocks: int  # blocks of transmissions and loop joints

@@ -1,6 +1,8 @@
-"""Joint limits as contacts with one direction; they follow the pairs of features, two for each joint.
+"""Limits of joints and of tendons as contacts with one direction; they follow the pairs of features.
 
-The separation of a lower limit is q − lower, that of an upper one upper − q; its only velocity is that of the joint.
+There are two for each joint: the separation of a lower limit is q − lower, that of an upper one upper − q; its only
+velocity is that of the joint. Behind them, a limit of a combination of joints (`dynamics/transmissions.py`) has its
+displacement as separation.
 
 The position of a ball joint is the angle θ = 2 atan2(|x|, w) of its quaternion (w, x), and its direction the axis u = x
 / |x|, along which its angular velocity changes θ. A rotation φ of the joint moves the axis by ½ cot(θ/2) (φ − u u·φ) +
@@ -10,9 +12,16 @@ The position of a ball joint is the angle θ = 2 atan2(|x|, w) of its quaternion
 import warp as wp
 
 from ..dynamics.joints import read3, read4
+from ..dynamics.transmissions import write_transmission_jacobian
 from ..precision import Array3d, scalar, vec3
 from ..structs import BALL, Contact, Model, System, Tree, Workspace
 from .contact_primitives import MIN_LENGTH, WeightedForces
+
+
+@wp.func
+def length_index(model: Model, pair: int):
+    """Return the number of the limit of a combination of joints that candidate `pair` is, negative for others."""
+    return pair - model.pairs.count - 2 * model.limits.count
 
 
 @wp.func
@@ -30,6 +39,9 @@ def limit_joint_link(model: Model, pair: int):
 @wp.func
 def limit_separation(contact: Contact, s: System, world: int, pair: int):
     """Return the distance of the joint from its limit at the current pose."""
+    length = length_index(s.model, pair)
+    if length >= 0:
+        return contact.detection.length_displacement[world, length]
     limit = (pair - s.model.pairs.count) / 2
     position = contact.detection.limit_position[world, limit]
     gap = position - s.model.limits.lower[world, limit]
@@ -55,12 +67,21 @@ def update_limit_positions(tree: Tree, contact: Contact, s: System, world: int, 
             sine = wp.length(axis)
             contact.detection.limit_axis[world, limit] = axis / wp.max(sine, MIN_LENGTH)
             contact.detection.limit_position[world, limit] = scalar(2.0) * wp.atan2(sine, quaternion[0])
+    for length in range(s.model.lengths.count):
+        t = s.model.lengths.row[length]
+        displacement = -s.model.transmissions.reference[world, t]
+        for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+            displacement += s.model.transmissions.coefficient[k] * q[world, row, s.model.transmissions.position[k]]
+        contact.detection.length_displacement[world, length] = displacement
 
 
 @wp.func
 def write_limit_jacobian(tree: Tree, contact: Contact, s: System, world: int, slot: int, pair: int):
     """Write the Jacobian of contact `slot`: the joint velocity along its first direction, zero along the tangents."""
     z = scalar(0.0)
+    if length_index(s.model, pair) >= 0:
+        write_transmission_jacobian(tree, contact, s, world, slot, s.model.lengths.row[length_index(s.model, pair)])
+        return
     i = limit_joint_link(s.model, pair)
     direction = limit_sign(s.model, pair) * contact.detection.limit_axis[world, (pair - s.model.pairs.count) / 2]
     length = wp.int32(0)
@@ -81,8 +102,16 @@ def write_limit_jacobian(tree: Tree, contact: Contact, s: System, world: int, sl
 @wp.func
 def max_limit_approach(tree: Tree, work: Workspace, s: System, world: int, row: int, pair: int, t: scalar):
     """Return an upper bound of the change of the separation in a flight of time t."""
-    i = limit_joint_link(s.model, pair)
     total = scalar(0.0)
+    length = length_index(s.model, pair)
+    if length >= 0:
+        row_index = s.model.lengths.row[length]
+        for k in range(s.model.transmissions.start[row_index], s.model.transmissions.start[row_index + 1]):
+            d = s.model.transmissions.velocity[k]
+            speed = wp.abs(work.v[world, row, d]) + t * wp.abs(work.a[world, row, d])
+            total += t * wp.abs(s.model.transmissions.coefficient[k]) * speed
+        return total
+    i = limit_joint_link(s.model, pair)
     for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
         total += t * (wp.abs(work.v[world, row, d]) + t * wp.abs(work.a[world, row, d]))
     return total
@@ -101,6 +130,17 @@ def limit_separation_backward(
     positions_only: int,
 ):
     """Add `bar` times the derivative of the separation to q_bar[row] and, unless `positions_only`, to limits."""
+    length = length_index(s.model, pair)
+    if length >= 0:
+        t = s.model.lengths.row[length]
+        for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+            d = s.model.transmissions.velocity[k]
+            work.q_bar[world, row, d] = work.q_bar[world, row, d] + s.model.transmissions.coefficient[k] * bar
+        if s.contact_gradients.is_requested != 0 and positions_only == 0:
+            s.contact_gradients.transmissions.reference[world, t] = (
+                s.contact_gradients.transmissions.reference[world, t] - bar
+            )
+        return
     sign = limit_sign(s.model, pair)
     i = limit_joint_link(s.model, pair)
     start = tree.first_velocity[i]
@@ -120,6 +160,8 @@ def limit_power_backward(
     tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, pair: int, w: WeightedForces
 ):
     """Add the derivative of Σ forces · (velocity of the limit) to q_bar[row]: only the axis of a ball joint moves."""
+    if length_index(s.model, pair) >= 0:
+        return
     i = limit_joint_link(s.model, pair)
     if tree.joint[i] == BALL:
         limit = (pair - s.model.pairs.count) / 2

@@ -1,4 +1,4 @@
-"""Blocks of convex contact that are no contacts: dry friction, servos, tendon limits, joint and loop constraints.
+"""Blocks of convex contact that are no candidates: dry friction, servos, joint and loop constraints.
 
 Their laws and symbols are those of `convex_contact`. Row t of the transmissions and equality constraint e have the
 parameters number `candidates + t` and `candidates + transmissions + e`. With the displacement p of a transmission
@@ -6,7 +6,6 @@ parameters number `candidates + t` and `candidates + transmissions + e`. With th
 
     DRY_FRICTION     BOUNDED by the friction, impedance at zero error, no stiffness of the reference (k = 0);
     JOINT_EQUALITY   BOUNDED without bounds, error p;
-    LENGTH_LIMIT     a PYRAMID without friction where p < 0, error p;
     SERVO            BOUNDED, f = clamp(g − k p, ±w c) − c u, D = h c for damping c that acts at the end of the step.
 
 A loop constraint is a SPRING with the error e = p_a − p_b, and for a weld another one with MuJoCo's error of
@@ -33,7 +32,7 @@ from ..dynamics.transmissions import (
 from ..precision import mat33, scalar, vec3, vec4
 from ..spatial.vectors import zero3
 from ..structs import Contact, System, Tree, Workspace
-from .convex_contact import BOUNDED_FORCE, PYRAMID, SPRING, impedance, impedance_stiffness
+from .convex_contact import BOUNDED_FORCE, SPRING, impedance, impedance_stiffness
 from .convex_solver import scale_half_jacobian
 from .delassus import contact_velocity, write_half_jacobian
 from .equality import equality_error, write_equality_jacobian
@@ -74,9 +73,9 @@ def add_transmission_rows(
     for t in range(s.model.transmissions.count):
         kind = s.model.transmissions.kind[t]
         error = scalar(0.0)
-        if kind == JOINT_EQUALITY or kind == LENGTH_LIMIT:
+        if kind == JOINT_EQUALITY:
             error = transmission_displacement(work, s, world, row, t)
-        if kind != LENGTH_LIMIT or error < scalar(0.0):
+        if kind != LENGTH_LIMIT:
             write_transmission_jacobian(tree, contact, s, world, slot, t)
             velocity = contact_velocity(tree, contact, world, slot, work.v, row)
             lag = -contact_velocity(tree, contact, world, slot, work.a, row)
@@ -103,10 +102,7 @@ def add_transmission_rows(
                 contact.convex.edge_stiffness[world, slot] = impedance_stiffness(ratio, impedances[2])
                 lag = lag - reference[1] * velocity
                 lag[0] = lag[0] - reference[0] * ratio * error
-                if kind == LENGTH_LIMIT:
-                    contact.blocks.law[world, slot] = PYRAMID
-                    contact.status.penetration[world] = wp.max(contact.status.penetration[world], -error)
-                elif kind == JOINT_EQUALITY:
+                if kind == JOINT_EQUALITY:
                     contact.blocks.lower[world, slot] = scalar(-UNLIMITED)
                     contact.blocks.upper[world, slot] = scalar(UNLIMITED)
             contact.convex.lag[world, slot] = lag

@@ -11,8 +11,7 @@ acceleration a and the impulse λ = T f:
                      known: f = c (z − u′), z = (g − k p)/c clamped to ±w; that is B = c and b = −z.
     JOINT_EQUALITY   p = 0 at any force, in impacts too; a fraction of the error is recovered, as of a penetration:
                      u′ + κ p/h = 0.
-    LENGTH_LIMIT     p ≥ 0 at a force of at least zero, inelastic: u′ + p/T ≥ 0 so that p is not below zero at the end
-                     of the step, u′ + κ p/h ≥ 0 where it is below, and u′ ≥ 0 in impacts.
+    LENGTH_LIMIT     p ≥ 0: no row here, but a candidate for a contact (`collision/joint_limits.py`).
 
 They enter the contact problem as blocks with one direction. The chain rule on ε, b, T · min and T · max completes the
 adjoint, given ū of u′ and the adjoints of the bounds of λ.
@@ -70,15 +69,12 @@ def add_transmission_blocks(
     is_flight: int,
     recovery: scalar,
 ):
-    """Add the blocks of transmissions: all in a flight, equality constraints and reached limits in an impact."""
+    """Add the blocks of transmissions: all but limits in a flight, only equality constraints in an impact."""
     remaining = contact.events.remaining_time[world, row]
     for t in range(s.model.transmissions.count):
         kind = s.model.transmissions.kind[t]
         slot = contact.events.count[world, row]
-        is_held = bool(is_flight != 0 or kind == JOINT_EQUALITY)
-        if is_flight == 0 and kind == LENGTH_LIMIT:
-            is_held = transmission_displacement(work, s, world, row, t) <= scalar(0.0)
-        if is_held:
+        if (is_flight != 0 and kind != LENGTH_LIMIT) or kind == JOINT_EQUALITY:
             contact.events.count[world, row] = slot + 1
             if slot < s.model.max_blocks:
                 write_transmission_jacobian(tree, contact, s, world, slot, t)
@@ -107,14 +103,6 @@ def add_transmission_blocks(
                     if is_flight != 0:
                         error = transmission_displacement(work, s, world, row, t)
                         bias = recovery * error / contact.events.remaining_time[world, 0]
-                elif kind == LENGTH_LIMIT:
-                    lower = scalar(0.0)
-                    upper = scalar(UNLIMITED)
-                    if is_flight != 0:
-                        error = transmission_displacement(work, s, world, row, t)
-                        bias = error / remaining
-                        if error < scalar(0.0):
-                            bias = recovery * error / contact.events.remaining_time[world, 0]
                 velocity = scalar(0.0)
                 for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
                     d = s.model.transmissions.velocity[k]
@@ -155,13 +143,6 @@ def transmission_backward(
     position_bar = scalar(0.0)
     if kind == JOINT_EQUALITY:
         position_bar = recovery * velocity_bar / contact.events.remaining_time[world, 0]
-    elif kind == LENGTH_LIMIT:
-        position_bar = velocity_bar / remaining
-        error = transmission_displacement(work, s, world, row, t)
-        if error < scalar(0.0):
-            position_bar = recovery * velocity_bar / contact.events.remaining_time[world, 0]
-        else:
-            remaining_bar -= error / remaining * position_bar
     else:
         if lower_bar != scalar(0.0):
             remaining_bar += s.model.transmissions.min_force[world, t] * lower_bar
