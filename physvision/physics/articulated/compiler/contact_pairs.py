@@ -191,7 +191,7 @@ class ContactPairs:
         mobility = [
             *(bodies[arrays["pairs.first"]] + bodies[arrays["pairs.second"]]),
             *np.repeat(mobilities.joints[limited], 2),
-            *(mobilities.along(*rows.terms(row)) for row in rows.limits),
+            *(mobilities.along(*rows.terms(int(row))) for row in rows.limits),
             *(mobilities.along(*rows.terms(row)) for row in range(rows.count)),
             *(bodies[first] + bodies[second]),
         ]
