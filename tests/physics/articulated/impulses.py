@@ -44,6 +44,7 @@ def solved(problems, limit=MAX_ITERATIONS, solver=by_newton, parts=()):
             "candidates",
             "shapes",
             "limits",
+            "lengths",
             "coupled",
         ),
         1,

@@ -298,9 +298,9 @@ def test_shapes_that_overlap_at_the_start_may_pass_through_each_other():
       <body name="c" pos="0.6 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
     </worldbody></mujoco>"""
     state = State(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64))
-    kept = articulated.load(source, initial_penetration="keep")
+    colliding = articulated.load(source, initial_penetration="keep")
     with pytest.warns(RuntimeWarning):
-        assert kept.rollout(state, 1).status.first_failed_step.tolist() == [0]
+        assert colliding.rollout(state, 1).status.first_failed_step.tolist() == [0]
     engine = articulated.load(
         source, initial_penetration="exclude", contact=articulated.ContactSettings(restitution=1.0)
     )
@@ -329,8 +329,10 @@ def test_shapes_that_overlap_at_the_start_are_held_until_they_part():
     assert float((pushed.q[:, :, 1] - pushed.q[:, :, 0]).min()) > -0.51 * 5e-4 * engine.dt
     torch.testing.assert_close(pushed.final.v, 0.5 * slow.sum(1, keepdim=True).expand(1, 2), rtol=1e-9, atol=0)
     # Apart by 3 cm, then back against each other.
-    apart = State(torch.tensor([[0.0, 0.08]], dtype=torch.float64), torch.tensor([[1.0, -1.0]], dtype=torch.float64))
-    end = engine.rollout(apart, 10)
-    torch.testing.assert_close(end.final.v, -apart.v, rtol=0, atol=1e-9)
+    returning = State(
+        torch.tensor([[0.0, 0.08]], dtype=torch.float64), torch.tensor([[1.0, -1.0]], dtype=torch.float64)
+    )
+    end = engine.rollout(returning, 10)
+    torch.testing.assert_close(end.final.v, -returning.v, rtol=0, atol=1e-9)
     separated = engine.resolve_penetration(start).q[0]
     assert float(0.15 + separated[1] - separated[0]) == pytest.approx(0.2, abs=2e-6)

@@ -87,14 +87,18 @@ class Compliant(ContactLaw):
     def impedance(self) -> tuple[float, float]:
         """Impedance without an error, and with one of the width."""
         low, high = self.impedance_range
-        return (low, high) if self.width else ((low + high) / 2,) * 2
+        mean = (low + high) / 2
+        return (low, high) if self.width else (mean, mean)
 
     def expand(self, counts: ConstraintCounts) -> CompliantConstraints:
         """Repeat these parameters for all constraints."""
-        laws = [
-            [CompliantRow(self)] * count for count in (counts.pairs, counts.limits, counts.transmissions, counts.loops)
-        ]
-        return CompliantConstraints(*laws)
+        row = CompliantRow(self)
+        return CompliantConstraints(
+            pairs=[row] * counts.pairs,
+            limits=[row] * counts.limits,
+            transmissions=[row] * counts.transmissions,
+            loops=[row] * counts.loops,
+        )
 
 
 @dataclass(frozen=True)

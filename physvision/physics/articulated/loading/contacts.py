@@ -68,7 +68,7 @@ def split_supported(model: mujoco.MjModel, pairs: Sequence[GeomPair]) -> tuple[l
     return supported, unsupported
 
 
-def hold_overlapping(model: mujoco.MjModel, pairs: Sequence[GeomPair], max_penetration: float) -> list[GeomPair]:
+def hold_penetrating(model: mujoco.MjModel, pairs: Sequence[GeomPair], max_penetration: float) -> list[GeomPair]:
     """Mark the pairs that overlap by more than `max_penetration`, m, in the reference pose."""
     data = mujoco.MjData(model)
     mujoco.mj_fwdPosition(model, data)

@@ -25,7 +25,7 @@ from physvision.physics.articulated.loading.contacts import (
     GeomPair,
     geom_name,
     geom_pairs,
-    hold_overlapping,
+    hold_penetrating,
     shape_pairs,
     split_supported,
 )
@@ -122,7 +122,7 @@ def load(
         shift_limits(model)
         raise_friction(model)
     if initial_penetration == "hold" and settings.by_events:
-        pairs = hold_overlapping(model, pairs, SETTINGS.max_initial_penetration)
+        pairs = hold_penetrating(model, pairs, SETTINGS.max_initial_penetration)
     builder = _EngineBuilder(model, ignore, max_servo_speed, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
     if initial_penetration == "exclude" and pairs:
