@@ -29,6 +29,18 @@ def aligned(
     return reordered(observation, torch.where(labeled[:, None], order, torch.arange(order.shape[1]).to(order)))
 
 
+def with_empty_slots(observation: Observation, true: State, present: Tensor, labeled: Tensor) -> Observation:
+    """Let the empty slots of labeled samples take the labels' place, and their presence."""
+    empty = (labeled[:, None] & ~present)[..., None].expand(-1, -1, _COORDINATES).flatten(1)[:, None]
+    q = torch.where(empty, true.q[:, None], observation.positions)
+    v = torch.where(empty, true.v[:, None], observation.velocities)
+    values = observation.properties
+    if values and "present" in values:
+        estimated = torch.where(labeled[:, None], present.to(q), values["present"])
+        values = {**values, "present": estimated}
+    return replace(observation, positions=q, velocities=v, properties=values)
+
+
 def chained(
     observation: Observation, earlier: Observation | None, dt: float, max_distance: float = 12.0
 ) -> Observation:

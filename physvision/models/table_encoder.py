@@ -134,27 +134,21 @@ class TableEncoder(Encoder):
         return self.encode(frames, context)[0]
 
     def encode(
-        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+        self,
+        frames: Shaped[Tensor, "batch times channels height width"],
+        context: ClipContext | None = None,
+        looks: bool = True,
     ) -> tuple[Observation, Segmentation]:
-        """Estimate state, properties and looks, and return the segmentation that they are based on."""
-        if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
-            raise ShapeError(
-                f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
-                f"{tuple(frames.shape)}; resize them"
-            )
+        """Estimate state and properties, and looks if `looks`, and return the segmentation that they are based on."""
         context = context or ClipContext()
-        indices = self._context_frames(frames.shape[1])
-        background = self.registered_background(
-            frames, [*indices, frames.shape[1] - 1] if len(indices) < 2 else indices, context
-        )
+        indices, background = self._context(frames, context)
         recent = brightness(frames[:, -FRAMES:])
         augmented, augmented_background = self._augmented(recent, background)
         with torch.autocast(frames.device.type, enabled=False):
             logits = self._segment(augmented, augmented_background)
             times, segmented = self._segment_context(frames, indices, background)
-            recent_instances = [self._find(logits[:, frame]) for frame in range(FRAMES)]
             gaps = [float(later - earlier) for earlier, later in pairwise([*times, frames.shape[1] - FRAMES])]
-            linked = link([*segmented, *recent_instances], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
+            linked = link([*segmented, *self._find_recent(logits)], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
             times = [*times, *range(frames.shape[1] - FRAMES, frames.shape[1])]
             present = self._present(linked)
             tracks = self._tracks(linked, times, frames.shape[1], context)
@@ -169,17 +163,34 @@ class TableEncoder(Encoder):
                 channels.append(self._motion(recent, boxes, tracks, context, frames.shape[1]))
             crops = torch.cat(channels, 1)
             observation = self._state(crops, linked[-FRAMES:], tracks)
-            looks = self._looks(frames, times, linked, background)
-        observation = replace(observation, properties=values or None, property_std=stds or None, appearance=looks)
+            code = self._looks(frames, times, linked, background) if looks else None
+        observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
+
+    def segment(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Segmentation:
+        """Segment the last frames alone; objects are in no particular order."""
+        background = self._context(frames, context or ClipContext())[1]
+        images = self._augmented(brightness(frames[:, -FRAMES:]), background)
+        with torch.autocast(frames.device.type, enabled=False):
+            logits = self._segment(*images)
+            return Segmentation(logits, background, self._find_recent(logits))
 
     def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
         """Give each ball the slot that it has in the window before, see `chained`."""
         return chained(observation, earlier, self.dt)
 
-    def _context_frames(self, count: int) -> list[int]:
-        """Frames before the last three, evenly, the first one included."""
-        return list(range(0, count - FRAMES, _CONTEXT_STEP))
+    def _context(self, frames: Tensor, context: ClipContext) -> tuple[list[int], Tensor]:
+        """Choose frames before the last three, evenly, the first one included, and compute the background."""
+        if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
+            raise ShapeError(
+                f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
+                f"{tuple(frames.shape)}; resize them"
+            )
+        indices = list(range(0, frames.shape[1] - FRAMES, _CONTEXT_STEP))
+        shown = [*indices, frames.shape[1] - 1] if len(indices) < 2 else indices
+        return indices, self.registered_background(frames, shown, context)
 
     def _segment_context(
         self, frames: Tensor, indices: list[int], background: Tensor
@@ -231,6 +242,9 @@ class TableEncoder(Encoder):
 
     def _find(self, logits: Tensor) -> Instances:
         return find_instances(logits, self.slots, self.settings)
+
+    def _find_recent(self, logits: Tensor) -> list[Instances]:
+        return [self._find(logits[:, frame]) for frame in range(FRAMES)]
 
     def _present(self, linked: list[Instances]) -> Tensor:
         """Slots that hold an object: those with a clear peak in most of the last frames."""

@@ -1,4 +1,4 @@
-"""Training: the LightningModule of prediction autoencoders those of policies, losses, metrics and callbacks."""
+"""Training: the LightningModule of prediction autoencoders, those of policies, losses, metrics and callbacks."""
 
 from physvision.core.registry import register_all
 from physvision.trainers.callbacks import ParameterTracking as ParameterTracking, PredictionFigure as PredictionFigure
@@ -10,6 +10,7 @@ from physvision.trainers.module import PredictionTraining as PredictionTraining
 from physvision.trainers.pixels import PendulumTraining as PendulumTraining
 from physvision.trainers.policies import PolicyTraining as PolicyTraining
 from physvision.trainers.segmentation import SegmentationSupervision as SegmentationSupervision
+from physvision.trainers.stages import Stages as Stages
 from physvision.trainers.supervision import Supervision as Supervision
 
 register_all(

@@ -54,10 +54,12 @@ def _place(sample: Sample, good: Tensor) -> str:
     return f"the sample of trial {int(sample.trial[index])} that starts at frame {int(sample.start[index])}"
 
 
-def divergence_message(forecast: Forecast, sample: Sample) -> str:
-    """Describe a loss that is not finite, with the first sample at fault."""
-    parts = (forecast.trajectory.q, forecast.trajectory.v, forecast.frames)
-    good = torch.stack([torch.isfinite(part.detach()).flatten(1).all(1) for part in parts]).all(0)
+def divergence_message(forecast: Forecast | None, sample: Sample) -> str:
+    """Describe a loss that is not finite, with the first sample at fault if its forecast shows it."""
+    good = torch.ones_like(sample.labeled)
+    if forecast is not None:
+        parts = (forecast.trajectory.q, forecast.trajectory.v, forecast.frames)
+        good = torch.stack([torch.isfinite(part.detach()).flatten(1).all(1) for part in parts]).all(0)
     where = "" if bool(good.all()) else f", first in {_place(sample, good)}"
     return (
         f"the loss is not finite{where}, though the batch is; go on from the last checkpoint, which is kept, "

@@ -1,4 +1,4 @@
-"""Checkpoints of a training that are whole or not there, also where the disk is full."""
+"""Checkpoints that are whole or not there, also where the disk is full, and weights that a training starts from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 from lightning import Trainer
 from lightning.fabric.plugins.io import TorchCheckpointIO
+from torch import nn
 
 from physvision.core.weights import write_atomically
+from physvision.models.checkpoints import check_weights_match, load
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -26,3 +28,10 @@ def keep_checkpoints_whole(trainer: Trainer) -> None:
     """Have `trainer` write its checkpoints so, unless it was given a way of its own."""
     if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
         trainer.strategy.checkpoint_io = WholeCheckpoints()
+
+
+def load_weights(model: nn.Module, name: str) -> None:
+    """Give `model` the weights of a model of the same architecture, a shipped one or a file."""
+    weights = load(name, type(model)).state_dict()
+    check_weights_match(name, model.state_dict(), weights)
+    model.load_state_dict(weights)

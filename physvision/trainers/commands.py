@@ -36,7 +36,7 @@ class CommandLine(LightningCLI):
 
     def _parse_ckpt_path(self) -> None:
         """Refuse a bad checkpoint before Lightning opens it; what it says of options is not taken over."""
-        path = self.config[self.config["subcommand"]].get("ckpt_path")
+        path = self.config[self.config["subcommand"]].get("ckpt_path") if "subcommand" in self.config else None
         if path:
             read_checkpoint(path)
 
@@ -45,6 +45,11 @@ def run(command: str, arguments: list[str]) -> int:
     """Run `physvision COMMAND ARGUMENTS`; the exit status."""
     CommandLine(PredictionTraining, DataModule, args=[command, *_merged(arguments)], **_OPTIONS)
     return 0
+
+
+def build_training(arguments: list[str]) -> CommandLine:
+    """Build `model`, `datamodule` and `trainer` of `physvision fit ARGUMENTS` without running it."""
+    return CommandLine(PredictionTraining, DataModule, args=_merged(arguments), run=False, **_OPTIONS)
 
 
 def fit_flow(command: str, arguments: list[str]) -> int:

@@ -20,17 +20,18 @@ from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
 from physvision.models.checkpoints import check_weights_match, stored_configuration
-from physvision.models.object_order import aligned
+from physvision.models.object_order import aligned, with_empty_slots
 from physvision.models.table_encoder import Segmentation
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
-from physvision.trainers.checkpoints import keep_checkpoints_whole
+from physvision.trainers.checkpoints import keep_checkpoints_whole, load_weights
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.optimization import adam, clip_gradients
 from physvision.trainers.segmentation import SegmentationSupervision
+from physvision.trainers.stages import FROM_RANDOM_WEIGHTS, Stages
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
-from physvision.trainers.table_terms import table_terms
+from physvision.trainers.table_terms import property_terms, segmentation_terms
 
 
 class PredictionTraining(LightningModule):
@@ -55,7 +56,7 @@ class PredictionTraining(LightningModule):
         segmentation: SegmentationSupervision | None = None,
         property_weight: float = 0.1,
         decoder_samples: Literal["all", "labeled"] = "all",
-        encoder_updates: int = 0,
+        stages: Stages = FROM_RANDOM_WEIGHTS,
     ) -> None:
         """Choose model, loss and schedules.
 
@@ -82,8 +83,7 @@ class PredictionTraining(LightningModule):
             property_weight: Weight of the likelihood of true properties, for encoders that estimate any.
             decoder_samples: Samples that the decoder learns from: "all", or only "labeled" ones, rendered at true
                 states. At the wrong states of a young encoder a decoder learns to paint fog.
-            encoder_updates: Number of first updates that train a `TableEncoder` alone, on the labeled samples of each
-                batch; they take less than half of the time. A decoder that paints balls where none are teaches nothing.
+            stages: Weights that the training starts from, and which part of the model its first updates train.
         """
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model
@@ -102,7 +102,7 @@ class PredictionTraining(LightningModule):
         self.metrics = nn.ModuleDict()
         self.property_weight, self.segmentation = property_weight, None
         self.decoder_samples: Literal["all", "labeled"] = decoder_samples
-        self.encoder_updates = encoder_updates
+        self.stages = stages
         if isinstance(self.model.encoder, TableEncoder):
             self.segmentation = segmentation or SegmentationSupervision()
             self.segmentation.start(self.model.encoder.segmentation)
@@ -112,6 +112,11 @@ class PredictionTraining(LightningModule):
     def setup(self, stage: str) -> None:
         """Refuse data whose frames are not the engine's steps: every velocity would be wrong by one factor."""
         keep_checkpoints_whole(self.trainer)
+        if stage == "fit" and self.stages.weights and self.trainer.ckpt_path is None:
+            load_weights(self.model, self.stages.weights)
+            if isinstance(self.model.encoder, TableEncoder):
+                assert self.segmentation is not None
+                self.segmentation.start(self.model.encoder.segmentation)
         source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
         if not isinstance(source, DataModule):
             return
@@ -139,9 +144,10 @@ class PredictionTraining(LightningModule):
         """Compute the loss of a batch."""
         check_finite(batch)
         batch = self.prepare(transformed(batch, self._sampled_symmetries()))
-        if self.segmentation is not None and self.global_step < self.encoder_updates and bool(batch.labeled.any()):
-            batch = batch[torch.nonzero(batch.labeled)[:, 0].tolist()]
-            terms, forecast = self._encoder_losses(batch)
+        alone = self.global_step < max(self.stages.segmentation_updates, self.stages.encoder_updates)
+        if self.segmentation is not None and alone and bool(batch.labeled.any()):
+            batch, forecast = batch[torch.nonzero(batch.labeled)[:, 0].tolist()], None
+            terms = self._encoder_losses(batch)
         else:
             terms, forecast = self.losses(batch, self.steps_of(batch))
         if not bool(torch.isfinite(terms["loss"])):
@@ -150,7 +156,7 @@ class PredictionTraining(LightningModule):
         for name, value in terms.items():
             self.log(f"train/{name}", value.detach(), on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         self.log("train/loss_step", terms["loss"].detach(), prog_bar=True, sync_dist=True, batch_size=size)
-        status = forecast.trajectory.status
+        status = None if forecast is None else forecast.trajectory.status
         if status is not None:
             failed = (~status.converged).float().mean()
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
@@ -174,25 +180,31 @@ class PredictionTraining(LightningModule):
         terms = self.supervision(forecast, sample, estimate, self.global_step)
         if segmented is not None:
             assert self.segmentation is not None
+            observation = forecast.observation
+            assert observation is not None
             ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
-            values = self.model, sample, forecast, segmented, self.property_weight, ramp
-            terms |= table_terms(self.segmentation, *values)
+            terms |= segmentation_terms(self.segmentation, self.model, sample, segmented, observation.properties, ramp)
+            terms |= property_terms(observation, sample, self.property_weight)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
 
-    def _encoder_losses(self, sample: Sample) -> tuple[dict[str, Tensor], Forecast]:
-        """Compute the loss terms of the encoder alone, on a prepared batch of labeled samples."""
-        encoder, true = self.model.encoder, sample.ahead
+    def _encoder_losses(self, sample: Sample) -> dict[str, Tensor]:
+        """Compute the loss of a part of the encoder, on a prepared batch of labeled samples."""
+        encoder, true, context = self.model.encoder, sample.ahead, context_of(sample)
         assert isinstance(encoder, TableEncoder)
         assert self.segmentation is not None
         assert true is not None
-        encoded, segmented = encoder.encode(sample.observed, context_of(sample))
-        observation = self.aligned(encoded.to(torch.float32), sample)
-        states = observation.trajectory[-1:]
-        forecast = Forecast(states, (), sample.frames[:, :0].float(), observation)
-        terms = {"encoder": self.supervision.encoder_weight * self.supervision.state_loss(states, true[:1])}
-        terms |= table_terms(self.segmentation, self.model, sample, forecast, segmented, self.property_weight, 0.0)
-        return terms | {"loss": torch.stack(list(terms.values())).sum()}, forecast
+        if self.global_step < self.stages.segmentation_updates:
+            segmented = encoder.segment(sample.observed, context)
+            terms = segmentation_terms(self.segmentation, self.model, sample, segmented, sample.properties, 0.0)
+        else:
+            with frozen(encoder.segmentation):
+                encoded = encoder.encode(sample.observed, context, looks=False)[0]
+            observation = self.aligned(encoded.to(torch.float32), sample)
+            loss = self.supervision.state_loss(observation.trajectory[-1:], true[:1])
+            terms = {"encoder": self.supervision.encoder_weight * loss}
+            terms |= property_terms(observation, sample, self.property_weight)
+        return terms | {"loss": torch.stack(list(terms.values())).sum()}
 
     def _predict(self, sample: Sample, steps: int) -> tuple[Estimate, Forecast, Segmentation | None]:
         """Encode and predict, from true states and properties where they are known and wanted, else from estimates."""
@@ -259,15 +271,7 @@ class PredictionTraining(LightningModule):
         present = torch.ones_like(now.q[:, ::3], dtype=torch.bool)
         if sample.properties and "present" in sample.properties:
             present = sample.properties["present"] > 0.5
-        observation = aligned(observation, now, present, labeled)
-        empty = (labeled[:, None] & ~present)[..., None].expand(-1, -1, 3).flatten(1)[:, None]
-        q = torch.where(empty, now.q[:, None], observation.positions)
-        v = torch.where(empty, now.v[:, None], observation.velocities)
-        values = observation.properties
-        if values and "present" in values:
-            estimated = torch.where(labeled[:, None], present.to(q), values["present"])
-            values = {**values, "present": estimated}
-        return replace(observation, positions=q, velocities=v, properties=values)
+        return with_empty_slots(aligned(observation, now, present, labeled), now, present, labeled)
 
     def steps_of(self, sample: Sample) -> int:
         """Number of steps to predict in this epoch."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from physvision.core import Trajectory, brightness
 from physvision.datasets import Sample
-from physvision.models import Forecast, PredictiveAutoencoder
+from physvision.models import Observation, PredictiveAutoencoder
 from physvision.models.camera_decoder import CameraDecoder
 from physvision.models.table_encoder import FRAMES, Segmentation
 from physvision.models.trial_properties import property_loss
@@ -15,28 +17,24 @@ from physvision.trainers.batches import with_labels
 from physvision.trainers.segmentation import SegmentationSupervision
 
 
-def table_terms(
+def segmentation_terms(
     loss: SegmentationSupervision,
     model: PredictiveAutoencoder,
     sample: Sample,
-    forecast: Forecast,
     segmented: Segmentation,
-    property_weight: float,
+    properties: Mapping[str, Tensor] | None,
     ramp: float,
 ) -> dict[str, Tensor]:
-    """Compute the losses of segmentation and properties of a table's encoder.
+    """Compute the losses of a segmentation.
 
     Args:
         loss: Losses of the segmentation.
         model: Model with the camera that renders silhouettes.
         sample: Prepared batch.
-        forecast: Prediction with the encoder's observation.
-        segmented: Segmentation behind it.
-        property_weight: Weight of the likelihood of true properties.
+        segmented: Segmentation of its last given frames.
+        properties: Properties of the trials where labels have none.
         ramp: Progress of the weak losses' ramp, 0 to 1.
     """
-    observation = forecast.observation
-    assert observation is not None
     terms = {"area": loss.area_weight * loss.area_loss(segmented.instances)}
     first, labeled = sample.given - FRAMES, sample.labeled
     recent = slice(first, sample.given)
@@ -44,7 +42,7 @@ def table_terms(
         rows = torch.nonzero(labeled)[:, 0]
         states = sample.trajectory[recent]
         selection = Trajectory(states.q[rows], states.v[rows])
-        values = {name: value[rows] for name, value in with_labels(observation.properties, sample).items()}
+        values = {name: value[rows] for name, value in with_labels(properties, sample).items()}
         poses = None if sample.extrinsics is None else sample.extrinsics[rows][:, recent]
         with torch.no_grad():
             coverage = model.coverage(selection, values, poses)
@@ -58,9 +56,14 @@ def table_terms(
         background = segmented.background[rows].repeat_interleave(FRAMES, 0)
         teacher = loss.teacher_loss(segmented.logits[rows].flatten(0, 1), frames.flatten(0, 1), background)
         terms["teacher"] = loss.teacher_weight * ramp * (len(rows) / sample.batch) * teacher
-    if observation.property_std and sample.properties:
-        assert observation.properties is not None
-        present = sample.properties.get("present", observation.properties["present"]) > 0.5
-        values, stds = observation.properties, observation.property_std
-        terms["properties"] = property_weight * property_loss(values, stds, sample.properties, labeled, present)
     return terms
+
+
+def property_terms(observation: Observation, sample: Sample, weight: float) -> dict[str, Tensor]:
+    """Compute the loss of an encoder's properties on a prepared batch, if it estimates any."""
+    if not observation.property_std or not sample.properties:
+        return {}
+    assert observation.properties is not None
+    values, stds = observation.properties, observation.property_std
+    present = sample.properties.get("present", values["present"]) > 0.5
+    return {"properties": weight * property_loss(values, stds, sample.properties, sample.labeled, present)}

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from lightning import Trainer
 
 from physvision.core import Coordinates, InputError, Trajectory
 from physvision.datasets import LabelSettings, Sample
-from physvision.models import TableEncoder, build
+from physvision.models import TableEncoder, build, save
 from physvision.models.tabletop import park_states
-from physvision.trainers import PredictionTraining, SegmentationSupervision, Supervision, engine_gradient
+from physvision.trainers import PredictionTraining, SegmentationSupervision, Stages, Supervision, engine_gradient
 from physvision.trainers.segmentation import targets_of
 
 CONFIGURATIONS = ["billiards-1", "billiards-3", "tabletop", "pendulum-camera", "pendulum", "billiards-small"]
@@ -167,9 +168,10 @@ def test_a_decoder_may_learn_from_labeled_samples_alone_while_the_encoder_learns
     assert all(value.requires_grad for value in module.model.decoder.parameters())
 
 
-def test_the_first_updates_train_the_encoder_alone_and_on_labeled_samples():
+@pytest.mark.parametrize("part", ["segmentation", "network"])
+def test_the_first_updates_train_a_part_of_the_encoder_alone_and_on_labeled_samples(part):
     module, data = training_of("tabletop")
-    module.encoder_updates = 1
+    module.stages = Stages(segmentation_updates=int(part == "segmentation"), encoder_updates=1)
     module.log = lambda *_, **__: None
     sample = sample_of(module, data, 3)
     torch.manual_seed(1)
@@ -179,7 +181,25 @@ def test_the_first_updates_train_the_encoder_alone_and_on_labeled_samples():
     assert float(module.training_step(changed, 0).detach()) == float(loss.detach())
     loss.backward()
     assert all(value.grad is None for value in module.model.decoder.parameters())
-    assert sum(float(value.grad.norm()) for value in module.model.encoder.segmentation.parameters()) > 0
-    module.encoder_updates = 0
+    for name in ("segmentation", "network"):
+        gradients = [value.grad for value in getattr(module.model.encoder, name).parameters()]
+        learns = any(gradient is not None and float(gradient.norm()) > 0 for gradient in gradients)
+        assert learns == (name == part)
+    module.stages = Stages()
     module.training_step(sample, 0).backward()
     assert any(value.grad is not None for value in module.model.decoder.parameters())
+
+
+def test_training_starts_from_the_weights_of_another_run(tmp_path):
+    first, second = training_of("tabletop")[0], training_of("tabletop")[0]
+    for value in first.parameters():
+        value.data += 0.01
+    second.stages = Stages(weights=str(save(tmp_path / "first.safetensors", first.model)))
+    second.trainer = Trainer(logger=False, enable_checkpointing=False)
+    second.setup("test")
+    assert not all(map(torch.equal, second.model.parameters(), first.model.parameters()))
+    second.setup("fit")
+    assert all(map(torch.equal, second.model.parameters(), first.model.parameters()))
+    assert all(
+        map(torch.equal, second.segmentation.teacher.parameters(), second.model.encoder.segmentation.parameters())
+    )
