@@ -16,7 +16,7 @@ held-out trials, ten frames ahead.
     python experiments/tabletop_labels.py [--fractions "[0.1, 0.02]"] [--ways "[rest, alone]"] [--data data/tabletop]
 """
 
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class MlpMotion(nn.Module):
         states = [state]
         for _ in range(steps):
             q, v = (part.unflatten(1, (self.slots, 3)) for part in (states[-1].q, states[-1].v))
-            seen = torch.where(present[..., None] > 0.5, q[..., :2] / self.size, 0.0)
-            inputs = torch.cat([seen.flatten(1), (self.dt * v[..., :2]).flatten(1), known], 1)
+            places = torch.where(present[..., None] > 0.5, q[..., :2] / self.size, 0.0)
+            inputs = torch.cat([places.flatten(1), (self.dt * v[..., :2]).flatten(1), known], 1)
             shift, change = self.layers(inputs).unflatten(1, (2, self.slots, 2)).unbind(1)
             still = torch.zeros_like(q[..., :1])
             q = q + torch.cat([self.dt * v[..., :2] + shift, still], -1)
@@ -103,23 +103,26 @@ def change(module: PredictionTraining, way: str) -> None:
         model.simulate = by_network
 
 
-def train(name: str, way: str, weights: Path | None, fraction: float, data: Path, folder: Path) -> PredictionTraining:
-    """Train, go on, or only load what is complete."""
+def train(
+    name: str, way: str, weights: Path | None, fraction: float, data: Path, folder: Path, updates: int
+) -> PredictionTraining:
+    """Train with so many updates an epoch, go on, or only load what is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     last, spent = folder / "last.ckpt", folder / "seconds.json"
-    share = 0.5 if way not in ("alone", "encoder") else 1.0
+    batch_fraction = 0.5 if way not in ("alone", "encoder") else 1.0
     checkpoint = {"dirpath": str(folder), "save_last": True, "every_n_train_steps": 100}
     values = {
         "trainer": {
             "logger": False,
             "callbacks": [{"class_path": "lightning.pytorch.callbacks.ModelCheckpoint", "init_args": checkpoint}],
+            "limit_train_batches": updates,
             "limit_val_batches": 0,
             "enable_progress_bar": False,
             "enable_model_summary": False,
             "accelerator": "cpu",
         },
         "model": {"stages": {"weights": None}},
-        "data": {"path": str(data), "memory": True, "labels": {"fraction": fraction, "batch_fraction": share}},
+        "data": {"path": str(data), "memory": True, "labels": {"fraction": fraction, "batch_fraction": batch_fraction}},
     }
     overlay = folder / "overlay.yaml"
     overlay.write_text(yaml.safe_dump(values))
@@ -131,7 +134,7 @@ def train(name: str, way: str, weights: Path | None, fraction: float, data: Path
         load_weights(module.model, str(weights))
         module.segmentation.start(module.model.encoder.segmentation)
     change(module, way)
-    updates = built.trainer.max_epochs * built.trainer.limit_train_batches
+    updates *= built.trainer.max_epochs or 0
     seconds = json.loads(spent.read_text()) if spent.exists() else 0.0
     if not last.exists() or read_checkpoint(last)["global_step"] < updates:
         began = time.process_time()
@@ -170,7 +173,7 @@ def draw(rows: dict[tuple[float, str], dict[str, float]], path: Path) -> None:
     figure, grid = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
     for axes, field, label in zip(grid, ("median", "frame MSE"), ("ball position, px", "frame MSE"), strict=True):
         for way in WAYS:
-            points = [(100.0 * fraction, row[field]) for (fraction, other), row in rows.items() if other == way]
+            points = [(100.0 * fraction, row[field]) for (fraction, name), row in rows.items() if name == way]
             if points:
                 axes.plot(*zip(*points, strict=True), marker="o", label=way)
         axes.set(xscale="log", yscale="log", xlabel="labeled trials, %", ylabel=f"{label}, {AHEAD} frames ahead")
@@ -186,6 +189,7 @@ def main(
     fractions: tuple[float, ...] = FRACTIONS,
     ways: tuple[str, ...] = WAYS,
     batches: int = 16,
+    updates: int = 500,
     runs: Path = Path("out/tabletop_labels"),
     out: Path = Path("out"),
 ) -> None:
@@ -196,6 +200,7 @@ def main(
         fractions: Fractions of labeled trials.
         ways: Ways of training the whole model, of those above.
         batches: Number of held-out batches of 16 windows.
+        updates: Number of updates of an epoch.
         runs: Folder of the trainings.
         out: Folder of figure and numbers.
     """
@@ -208,11 +213,11 @@ def main(
     for fraction in fractions:
         folder = runs / f"{fraction:g}"
         encoder = folder / "encoder" / "last.ckpt"
-        train("encoder", "encoder", None, fraction, data, encoder.parent)
+        train("encoder", "encoder", None, fraction, data, encoder.parent, updates)
         for way in ways:
             if way == "alone" and fraction == 1.0:
                 continue  # there is no rest
-            module = train("whole", way, encoder, fraction, data, folder / way.replace(" ", "-"))
+            module = train("whole", way, encoder, fraction, data, folder / way.replace(" ", "-"), updates)
             row = rows[fraction, way] = measured(module, samples)
             print(
                 f"{100 * fraction:>12g} %  {way:<22}{row['now']:>8.3f}{row['median']:>9.3f}{row['p95']:>8.2f}"
