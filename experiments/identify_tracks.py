@@ -1,12 +1,11 @@
 """Coverage of `identify`'s intervals on tables of positions from an independent solver of differential equations.
 
-Pendulum, double pendulum, spring, bounce, slide and projectile are integrated by SciPy's `solve_ivp` (DOP853, tolerances
-of 1e-10), with damping and drag of several orders of magnitude, zero included. Positions have white noise or errors that
-last for several frames (autoregressive of order one), of 0.1 to 1 px where the motion is 300 to 700 px across, and are
-written as tables in px, mm and m, which `identify` reads as it reads those of users. Seeds are deterministic; results are
-written line by line, so an interrupted run resumes where it stopped, and several processes can share the work.
-
-A rejected table counts as a miss of all parameters that the kind determines.
+Pendulum, double pendulum, spring, bounce, slide and projectile are integrated by SciPy's `solve_ivp` (DOP853,
+tolerances of 1e-10), with damping and drag of several orders of magnitude, zero included. Positions have white noise or
+errors that last for several frames (autoregressive of order one), of 0.1 to 1 px where the motion is 300 to 700 px
+across, and are written as tables in px, mm and m, which `identify` reads as it reads those of users. Seeds are
+deterministic; results are written line by line, so an interrupted run resumes where it stopped, and several processes
+can share the work. A rejected table counts as a miss of all parameters that the kind determines.
 
     python experiments/identify_tracks.py [--tracks 200] [--first 0] [--out out/identify_tracks] [--part 1/2] \
         [--only pendulum,spring]
@@ -238,10 +237,10 @@ def noise(random: np.random.Generator, shape: tuple[int, int], form: str) -> np.
     if form == "white":
         return white
     decay = math.exp(-1 / random.uniform(3, 12))
-    lasting = random.normal(size=shape)
+    autocorrelated = random.normal(size=shape)
     for index in range(1, shape[0]):
-        lasting[index] = decay * lasting[index - 1] + math.sqrt(1 - decay**2) * lasting[index]
-    return 0.95 * lasting + math.sqrt(1 - 0.95**2) * white
+        autocorrelated[index] = decay * autocorrelated[index - 1] + math.sqrt(1 - decay**2) * autocorrelated[index]
+    return 0.95 * autocorrelated + math.sqrt(1 - 0.95**2) * white
 
 
 def make_table(kind: str, seed: int, folder: Path) -> tuple[list[Track], dict[str, float], SolvedMotion, str, str]:
@@ -250,7 +249,9 @@ def make_table(kind: str, seed: int, folder: Path) -> tuple[list[Track], dict[st
     random = np.random.default_rng([seed, list(KINDS).index(kind)])
     motion = KINDS[kind](random)
     positions = motion.positions
-    extent = max(float(np.linalg.norm(np.ptp(part, axis=0))) for part in np.split(positions, positions.shape[1] // 2, 1))
+    extent = max(
+        float(np.linalg.norm(np.ptp(part, axis=0))) for part in np.split(positions, positions.shape[1] // 2, 1)
+    )
     scale = random.uniform(300, 700) / extent  # pixels per meter of the picture that was measured
     positions = positions + log_uniform(random, 0.1, 1) / scale * noise(random, positions.shape, form)
     known = {name: motion.truth.get(name, scale) for name in motion.known}

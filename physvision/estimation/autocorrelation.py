@@ -38,11 +38,13 @@ class MixturePosterior:
     Attributes:
         weights: Probability of each noise model; they sum to one.
         covariances: Covariance of z under each noise model.
+        white_covariance: Part of the covariance that comes from white noise alone, averaged over the noise models.
         df: Degrees of freedom of the likeliest noise model.
     """
 
     weights: Float[Tensor, " models"]
     covariances: Float[Tensor, "models unknowns unknowns"]
+    white_covariance: Float[Tensor, "unknowns unknowns"]
     df: float
 
     @property
@@ -169,13 +171,16 @@ def mixture_posterior(
     # Downweighted outliers leave residuals that are too small.
     inflation = len(weights) / float(weights.sum())
     flat = [item.jacobian.flatten(0, 1) for item in objects]
-    matrix = sum((jacobian.mT @ jacobian for jacobian in flat), prior)
+    squares = sum((jacobian.mT @ jacobian for jacobian in flat), torch.zeros_like(prior))
+    matrix = squares + prior
     scale = diagonal_scale(matrix)
     scales = scale[:, None] * scale
     inverse = regularized_inverse(matrix / scales)
     covariances = inverse @ ((inflation * information + prior) / scales) @ inverse / scales
     weights = likelihoods[retained] / likelihoods[retained].sum()
-    return MixturePosterior(weights, covariances, float(df[log_likelihoods.argmax()]))
+    white_variance = inflation * float(weights @ variances[retained])
+    white_covariance = inverse @ (white_variance * squares / scales) @ inverse / scales
+    return MixturePosterior(weights, covariances, white_covariance, float(df[log_likelihoods.argmax()]))
 
 
 class _Evaluation(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 import time
@@ -20,7 +19,9 @@ from physvision.identification.model import KnownValue
 from physvision.identification.output import save_results
 from physvision.identification.pipeline import Motion, Source, identify
 from physvision.identification.result import Identification
+from physvision.identification.result_tables import RESULT_HEAD, parameter_row
 from physvision.perception import read_tracks
+from physvision.report.spreadsheet import Cell, check_decimal, write_csv
 from physvision.video import Conversion, read
 
 _SCENE_SUFFIXES = (".xml", ".mjcf", ".urdf")
@@ -61,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--out", help="output folder; out/NAME of the video by default")
     output.add_argument("--batch", metavar="FOLDER", help="identify every clip of a folder, into one table")
+    output.add_argument("--decimal", default=".", help="decimal separator of CSV files: a point, or a comma")
     output.add_argument("--film", action=argparse.BooleanOptionalAction, default=True, help="draw prediction.mp4")
     return parser
 
@@ -68,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command with its arguments, and return the exit status."""
     options = build_parser().parse_args(arguments)
+    check_decimal(options.decimal)
     known_values = _parse_known_values(options.known)
     if options.scale is not None:
         known_values["scale"] = _parse_scale(options.scale)
@@ -87,7 +90,7 @@ def run_command(arguments: Sequence[str]) -> int:
     result = identify(source, motion, known_values, progress=progress, **clip_options)
     progress("writing", FITTED)
     folder = Path(options.out) if options.out else Path("out") / Path(options.video).stem
-    paths = save_results(result, folder, source, options.film, options.start)
+    paths = save_results(result, folder, source, options.film, options.start, options.decimal)
     progress.clear()
     _print_result(result)
     print("\n".join(str(path) for path in paths))
@@ -126,7 +129,8 @@ def _print_result(result: Identification) -> None:
             print(f"  {name:<14} not identifiable: {parameter.reason}")
         else:
             value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
-            print(f"  {name:<14} {value} {parameter.unit}  95 %: {low} to {high}{in_degrees(parameter)}")
+            meaning = f"  ({parameter.meaning})" if parameter.meaning else ""
+            print(f"  {name:<14} {value} {parameter.unit}  95 %: {low} to {high}{in_degrees(parameter)}{meaning}")
     if result.holdout is not None:
         error, relative_error = result.holdout.error, result.holdout.relative_error
         print(f"  last third predicted to {error:.2g} {unit}, {relative_error:.1%} of the extent")
@@ -156,27 +160,27 @@ def _run_batch(
     clips = sorted(path for path in folder.iterdir() if path.suffix.lower() in _CLIP_SUFFIXES)
     if not clips:
         raise InputError(f"batch: no clips in {folder}; expected files that end in {', '.join(_CLIP_SUFFIXES)}")
-    rows, failures = [], 0
+    rows: list[list[Cell]] = []
+    failures = 0
     for path in clips:
         try:
             source = _open_source(str(path), options.unit, options.fps)
             result = identify(source, motion, known_values, **clip_options)
         except PhysvisionError as error:
             print(f"{path.name}: {error}", file=sys.stderr)
-            rows.append([path.name, "rejected", "", "", "", "", str(error)])
+            rows.append([path.name, "rejected", *[""] * (len(RESULT_HEAD) - 1), str(error)])
             failures += 1
             continue
-        save_results(result, out / path.stem, source, draw_video=False)
+        save_results(result, out / path.stem, source, draw_video=False, decimal=options.decimal)
         print(path.name, end=": ")
         _print_result(result)
-        for name, parameter in result.parameters.items():
-            low, high = parameter.interval_95 or ("", "")
-            value = "" if parameter.value is None else parameter.value
-            rows.append([path.name, result.motion, name, value, low, high, parameter.reason])
+        rows += [
+            [path.name, result.motion, name, *parameter_row(name, parameter)[1:]]
+            for name, parameter in result.parameters.items()
+        ]
     table = out / "parameters.csv"
     out.mkdir(parents=True, exist_ok=True)
-    with table.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["clip", "motion", "parameter", "value", "low_95", "high_95", "reason"], *rows])
+    write_csv(table, ("clip", "motion", *RESULT_HEAD), rows, options.decimal)
     print(table)
     return int(failures == len(clips))
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from physvision.identification.initial_guesses import MAD_TO_STD, Positions, Samples, fit_polynomial, robust_lstsq
 from physvision.identification.model import Evidence, UnsuitableError
-from physvision.identification.parabolas import parabola_window
+from physvision.identification.parabolas import departure_index, parabola_window
 from physvision.identification.settings import IdentificationSettings
 
 
@@ -194,6 +194,10 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")
     first, end = window
+    if evidence.tracks[0].radius is None:
+        # Errors of a table that last for several samples end a parabolic window early.
+        departure = departure_index(times[:end], positions[:end], settings.parabola.noise_ratio * noise)
+        first = min(first, departure)
     path = FlightPath(times[first:end], positions[first:end], settings)
     noise = max(noise, path.noise)
     start = _first_visible(evidence, path, times, positions, first)

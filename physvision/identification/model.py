@@ -67,6 +67,7 @@ class MotionModel:
         relaxations: Models with more unknowns, searched from this one's fit.
         alternatives: Other kinds that predict the same tracks, with what would distinguish them.
         bounds: Physical bounds of parameters that are not in the settings.
+        meanings: Definitions of parameters whose names leave them open, such as which mass a ratio is relative to.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class MotionModel:
     relaxations: Sequence[MotionModel] = ()
     alternatives: Mapping[str, str] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Output files of `identify`: parameters.json, states.csv, prediction.mp4 and report.html."""
+"""Output files of `identify`: parameters as JSON, CSV, XLSX and LaTeX, states.csv, prediction.mp4 and report.html."""
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +16,18 @@ from physvision.core import Clip, StrPath
 from physvision.identification.formatting import describe_odds
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
+from physvision.identification.result_tables import BUDGET_SOURCES, write_result_tables
 from physvision.report.palette import OBJECTS, TEXT, WARN
+from physvision.report.spreadsheet import Cell, write_csv
 
 
 def save_results(
-    result: Identification, folder: StrPath, source: Source, draw_video: bool = True, start: float | None = None
+    result: Identification,
+    folder: StrPath,
+    source: Source,
+    draw_video: bool = True,
+    start: float | None = None,
+    decimal: str = ".",
 ) -> list[Path]:
     """Write all output files, and return their paths.
 
@@ -30,11 +37,13 @@ def save_results(
         source: Identified clip or tracks.
         draw_video: If true, a video of a clip is drawn.
         start: Time of the clip at which the tracks begin, s; its beginning if not given.
+        decimal: Decimal separator of CSV files, a point or a comma.
     """
     with report.OutputFolder(folder) as output:
         paths = [output / "parameters.json", output / "states.csv"]
         result.write(paths[0])
-        _write_states(result, paths[1])
+        _write_states(result, paths[1], decimal)
+        paths += write_result_tables(result, Path(output), decimal)
         video_path = None
         if draw_video and isinstance(source, Clip | str | os.PathLike):
             video_path = _write_video(result, source, output / "prediction.mp4", start or 0.0)
@@ -47,21 +56,23 @@ def _object_columns(index: int) -> slice:
     return slice(2 * index, 2 * index + 2)
 
 
-def _write_states(result: Identification, path: Path) -> None:
+def _write_states(result: Identification, path: Path, decimal: str) -> None:
     """Write a row for each time, with observed and fitted positions of each object; y down."""
-    times, observed = result.evidence.times.numpy(), result.evidence.observed
-    fitted = result.positions(times)
+    times, observed = result.evidence.times.numpy(), result.evidence.observed.numpy()
+    fitted, unit = result.positions(times), result.evidence.unit
     names = [track.name.replace(" ", "_") for track in result.evidence.tracks]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        columns = [f"{column}_{result.evidence.unit}" for column in ("x", "y", "fitted_x", "fitted_y")]
-        writer.writerow(["time_s", *(f"{name}_{column}" for name in names for column in columns)])
-        for row, time in enumerate(times):
-            values: list[float] = []
-            for index in range(len(names)):
-                columns_of = _object_columns(index)
-                values += [*observed[row, columns_of].tolist(), *fitted[row, columns_of].tolist()]
-            writer.writerow([f"{time:.6f}", *("" if np.isnan(value) else f"{value:.4f}" for value in values)])
+    columns = [f"{column}_{unit}" for column in ("x", "y", "fitted_x", "fitted_y")]
+    head = ["time_s", *(f"{name}_{column}" for name in names for column in columns)]
+    rows: list[list[Cell]] = []
+    for row, time in enumerate(times):
+        values: list[float] = []
+        for index in range(len(names)):
+            columns_of = _object_columns(index)
+            values += [*observed[row, columns_of].tolist(), *fitted[row, columns_of].tolist()]
+        # A tenth of a micrometer, or of a thousandth of a pixel.
+        digits = 4 if unit == "px" else 7
+        rows.append([Decimal(f"{time:.6f}"), *("" if np.isnan(v) else Decimal(f"{v:.{digits}f}") for v in values)])
+    write_csv(path, head, rows, decimal)
 
 
 def _write_video(result: Identification, source: Clip | StrPath, path: Path, start: float) -> Path:
@@ -126,6 +137,11 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     unidentifiable = [(_readable(name), entry.reason) for name, entry in parameters if not entry.identifiable]
     reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
     page.section("Parameters", report.parameter_table(_parameter_rows(result)), *reasons)
+    text = (
+        "Standard uncertainties by their source: the scale and other known values; the tracking, whose errors differ "
+        "from frame to frame; and the model: errors that last, and what the clip hardly determines, such as the camera."
+    )
+    page.section("Uncertainty budget", _budget_table(result), text=text)
     page.section("Observed and fitted motion", *_motion_charts(result))
     text = (
         "Posterior odds of each kind against the best one, where all are equally likely before, and one model of the "
@@ -160,13 +176,26 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
 def _parameter_rows(result: Identification) -> list[report.ParameterRow]:
     rows = [
         report.ParameterRow(
-            _readable(name), [parameter.value], parameter.unit or "1", "measured in this clip", parameter.interval_95
+            _readable(name),
+            [parameter.value],
+            parameter.unit or "1",
+            f"measured in this clip{f'; {parameter.meaning}' if parameter.meaning else ''}",
+            parameter.interval_95,
         )
         for name, parameter in result.parameters.items()
         if parameter.value is not None
     ]
     known_values = result.known_values.items()
     return rows + [report.ParameterRow(name, [entry.value], "1", "known") for name, entry in known_values]
+
+
+def _budget_table(result: Identification):
+    rows = [
+        (_readable(name), *(f"{parameter.budget.get(source, 0.0):.2g}" for source in BUDGET_SOURCES), parameter.unit)
+        for name, parameter in result.parameters.items()
+        if parameter.value is not None
+    ]
+    return report.table(rows, ("parameter", *BUDGET_SOURCES.values(), "unit"))
 
 
 def _motion_charts(result: Identification) -> list:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
-from physvision.estimation.autocorrelation import mixture_posterior
+from physvision.estimation.autocorrelation import MixturePosterior, mixture_posterior
 from physvision.identification.fitting import Fit
 from physvision.identification.model import Evidence
 from physvision.identification.settings import ParameterSettings
@@ -32,6 +33,10 @@ class Parameter:
         interval_95: Interval that contains the value with a probability of 95 %.
         identifiable: If true, the clip and the known values determine the parameter.
         reason: Reason why it is not identifiable.
+        meaning: Definition where the name leaves it open, such as which mass a ratio is relative to.
+        budget: Standard uncertainties by their source: known values such as the scale, tracking (white noise of the
+            positions), and model (errors that last, and priors such as those of the camera). Their squares add up to
+            that of half the 68 % interval.
     """
 
     value: float | None
@@ -40,6 +45,8 @@ class Parameter:
     interval_95: tuple[float, float] | None = None
     identifiable: bool = True
     reason: str = ""
+    meaning: str = ""
+    budget: Mapping[str, float] = field(default_factory=dict)
 
 
 def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
@@ -78,8 +85,27 @@ def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
             parameters[name] = Parameter(None, unit, identifiable=False, reason=value)
         else:
             index = identifiable.index(name)
-            parameters[name] = _estimate(bounds[name], float(estimates[index]), samples[:, index], unit, settings)
+            parameter = _estimate(bounds[name], float(estimates[index]), samples[:, index], unit, settings)
+            budget = _budget(parameter, posterior, by_z[index], by_known[index] * known_std)
+            parameters[name] = replace(parameter, meaning=fit.model.meanings.get(name, ""), budget=budget)
     return parameters
+
+
+def _budget(parameter: Parameter, posterior: MixturePosterior, by_z: Tensor, known_errors: Tensor) -> dict[str, float]:
+    """Return the standard uncertainty of a parameter by its source; bounds reduce all sources alike."""
+    if parameter.interval_68 is None:
+        return {}
+    total, white = (
+        float(by_z @ covariance @ by_z) for covariance in (posterior.covariance, posterior.white_covariance)
+    )
+    variances = {
+        "known_values": float(known_errors.square().sum()),
+        "tracking": white,
+        "model": max(total - white, 0.0),
+    }
+    half_width = (parameter.interval_68[1] - parameter.interval_68[0]) / 2
+    factor = half_width / math.sqrt(max(sum(variances.values()), 1e-300))
+    return {source: factor * math.sqrt(variance) for source, variance in variances.items()}
 
 
 def known_value_std(name: str, evidence: Evidence) -> float:

@@ -187,6 +187,9 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
     if ignored:
         notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")
     notes += [note for track in fit.evidence.tracks for note in track.notes]
+    if motion in KINDS:
+        unused = [name for name in fit.evidence.known_values if name not in (*KINDS[motion].known_names, "scale")]
+        notes += [f"{name} is given, but a {motion.replace('_', ' ')} cannot use it." for name in unused]
     notes += [*fit.model.notes, *plausibility_warnings(fit, parameters)]
     if (reason := contradiction(fit)) is not None:
         notes.append(f"The motion contradicts the law of a {motion.replace('_', ' ')}: {reason}.")

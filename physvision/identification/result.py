@@ -104,8 +104,9 @@ class Identification:
         """Return the contents of parameters.json."""
         parameters = {name: asdict(parameter) for name, parameter in self.parameters.items()}
         for entry in parameters.values():
-            if entry["identifiable"]:
-                del entry["reason"]
+            for name in ("reason", "meaning", "budget"):
+                if not entry[name]:
+                    del entry[name]
         unit = self.evidence.unit
         contents: dict[str, Any] = {
             "motion": self.motion,

@@ -28,6 +28,29 @@ def test_tracks_as_a_table(tmp_path, capsys):
     assert "95 %" in capsys.readouterr().out
 
 
+def test_results_as_tables_with_decimal_commas_and_a_budget(tmp_path):
+    clip = draw("spring", 1, duplicated=0.0)
+    write_tracks(tmp_path / "spring.csv", tracks_of(clip))
+    arguments = [str(tmp_path / "spring.csv"), "--motion", "spring", "--known", f"mass={clip.truth['mass']}±0.001"]
+    assert main(["identify", *arguments, "--decimal", ",", "--out", str(tmp_path / "out")]) == 0
+    lines = (tmp_path / "out" / "parameters.csv").read_text(encoding="utf-8").splitlines()
+    table = {
+        row[0]: dict(zip(lines[0].split(";"), row, strict=True)) for row in (line.split(";") for line in lines[1:])
+    }
+    parameters = json.loads((tmp_path / "out" / "parameters.json").read_text())["parameters"]
+    stiffness = table["stiffness"]
+    assert float(stiffness["value"].replace(",", ".")) == pytest.approx(parameters["stiffness"]["value"], rel=1e-3)
+    # The mass is uncertain by far more than the tracks, and the period does not depend on it.
+    budget = parameters["stiffness"]["budget"]
+    assert budget["known_values"] > 3 * max(budget["tracking"], budget["model"])
+    low, high = parameters["stiffness"]["interval_68"]
+    assert np.hypot.reduce(list(budget.values())) == pytest.approx((high - low) / 2)
+    assert parameters["period"]["budget"]["known_values"] == 0.0
+    states = (tmp_path / "out" / "states.csv").read_text().splitlines()
+    assert len(states[1].split(";")) == len(states[0].split(";")) == 5
+    assert {path.suffix for path in (tmp_path / "out").glob("parameters.*")} == {".json", ".csv", ".xlsx", ".tex"}
+
+
 def test_a_folder_of_tracks(tmp_path):
     write_tracks(tmp_path / "round.csv", tracks_of(draw("circular", 1, duplicated=0.0)))
     (tmp_path / "broken.csv").write_text("t,x,y\n0,1,2\n")
@@ -81,6 +104,7 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
         (["--fps", "0"], "expected a positive finite number"),
         (["--fps", "-30"], "expected a positive finite number"),
         (["--scale", "1,2,3=4"], "expected 4 numbers"),
+        (["--decimal", ";"], 'expected "." or ","'),
         (["--scale", "1,2,1,2=4"], "two points that differ"),
     ],
 )

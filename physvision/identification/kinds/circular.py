@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -43,10 +44,13 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
     ]
     model = MotionModel(
         "pendulum", Particle("circle", dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second))), unknowns,
-        _pendulum_setup, _observe_bob, _pendulum_parameters,
-        {"length": "m", "gravity": "m/s²", "damping": "1/s", "drag": "1/m", "period": "s", "mass": "kg"},
+        _pendulum_setup, _observe_bob, partial(_pendulum_parameters, float(times[-1] - times[0])),
+        {"length": "m", "gravity": "m/s²", "damping": "1/s", "drag": "1/m", "period": "s", "swing_period": "s",
+         "amplitude": "rad", "mass": "kg"},
         int(indices[0]), int(indices[-1]) + 1, _pendulum_starts(times, positions, period), horizon=max(period, 8 * dt),
         scale=_pendulum_scale, length_powers={"length": 1, "radius": 1},
+        meanings={"period": "of small swings", "swing_period": "mean of the clip's swings, as a stopwatch shows it",
+                  "amplitude": "at the beginning"},
     )  # fmt: skip
     drift = Unknown("drift", [0.0, 0.0], scale=evidence.pixel, unit="px/s")
     note = "The pivot, or the camera, moves slowly and evenly; that motion is fitted too."
@@ -106,12 +110,46 @@ def _pendulum_scale(values: Values, known_values: KnownTensors) -> torch.Tensor 
     return None
 
 
-def _pendulum_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
-    """Return the small-amplitude period, the damping, and the length from gravity or gravity from the length."""
+def swing_amplitudes(values: Values, duration: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the amplitude of a pendulum at the beginning and in the middle of a clip, rad; π where it turns over.
+
+    The energy at the beginning gives the first one: 1 − cos A = 1 − cos θ + ω² / 2k with the restoring coefficient k.
+    Averaged over a swing, a linear damping c and a drag d take A' = −c A / 2 − (4 / 3π) √k d A² from it (Bernoulli's
+    equation), so that with α = c / 2 and β = (4 / 3π) √k d
+
+        A(t) = A e^{−αt} / (1 + β A (1 − e^{−αt}) / α)
+    """
+    restoring, angle, rate = values["restoring"], values["angle"], values["angular_velocity"]
+    cosine = angle.cos() - rate.square() / (2 * restoring)
+    # Near cos A = ±1 the arc cosine has no derivative.
+    initial = torch.acos(cosine.clamp(-1 + 1e-9, 1 - 1e-9))
+    middle = duration / 2
+    exponent = values["damping"] * middle / 2
+    small = exponent.abs() < 1e-6
+    divisor = torch.where(small, 1.0, exponent)
+    mean_decay = middle * torch.where(small, 1 - exponent / 2, -torch.expm1(-divisor) / divisor)
+    drag = 4 / (3 * math.pi) * restoring.sqrt() * values["drag"]
+    return initial, initial * (-exponent).exp() / (1 + drag * initial * mean_decay)
+
+
+def swing_period_ratio(amplitude: torch.Tensor) -> torch.Tensor:
+    """Return the period of a pendulum relative to that of small swings, by the arithmetic–geometric mean."""
+    arithmetic, geometric = torch.ones_like(amplitude), (amplitude / 2).cos()
+    for _ in range(6):  # converges quadratically
+        arithmetic, geometric = (arithmetic + geometric) / 2, (arithmetic * geometric).sqrt()
+    return 1 / arithmetic
+
+
+def _pendulum_parameters(duration: float, values: Values, known_values: KnownTensors) -> ParameterValues:
+    """Return periods, amplitude and damping, and the length from gravity or gravity from the length."""
     restoring = values["restoring"]
+    amplitude, middle_amplitude = swing_amplitudes(values, duration)
     reason = "only length over gravity is observable: needs gravity, length or scale"
+    period = 2 * math.pi / restoring.sqrt()
     parameters: ParameterValues = {
-        "period": 2 * math.pi / restoring.sqrt(),
+        "period": period,
+        "swing_period": period * swing_period_ratio(middle_amplitude),
+        "amplitude": amplitude,
         "damping": values["damping"],
         "mass": "the motion of a pendulum does not depend on its mass",
         "length": reason,
@@ -123,6 +161,8 @@ def _pendulum_parameters(values: Values, known_values: KnownTensors) -> Paramete
         length = known_values["gravity"] / restoring
     elif "scale" in known_values:
         length = values["arm_length"] / known_values["scale"]
+    if float(amplitude.detach().max()) > math.pi - 1e-3:
+        parameters |= dict.fromkeys(("swing_period", "amplitude"), "it turns over the top")
     if length is not None:
         parameters["length"] = length
     if "gravity" not in known_values:

@@ -46,6 +46,8 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     friction = _TableFriction(engine.dt, math.ceil((times[end - 1] - times[first]) / engine.dt), impact_time, settings)
     first_is_slower = bool(np.linalg.norm(impact.before[:2]) < np.linalg.norm(impact.before[2:]))
 
+    slower, faster = (track.name for track in evidence.tracks[:: 1 if first_is_slower else -1])
+
     def setup(values: Values) -> Setup:
         return _setup(values, friction)
 
@@ -63,6 +65,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
                 "friction": torch.tensor([0.003, 0.2, 0.003, 0.003], dtype=torch.float64),
             },
             state_length_power=1,
+            meanings={"mass_ratio": f"{slower} (slower before the impact) over {faster}"},
         )
     ]  # fmt: skip
 

@@ -185,6 +185,7 @@ def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios
     return MotionModel(
         "double_pendulum", engine, unknowns, setup, observe, _parameters, _UNITS, *guess.window, starts,
         horizon=guess.horizon, scale=_scale, bounds=_BOUNDS,
+        meanings={"mass_ratio": "outer over inner", "length_1": "inner", "length_2": "outer"},
     )  # fmt: skip
 
 

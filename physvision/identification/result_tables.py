@@ -1,0 +1,59 @@
+"""Tables of identified parameters with their uncertainty budget, rounded by their error: CSV, XLSX and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+from physvision.identification.formatting import round_to_interval
+from physvision.identification.parameters import Parameter
+from physvision.identification.result import Identification
+from physvision.report.spreadsheet import Cell, write_csv, write_latex, write_xlsx
+
+BUDGET_SOURCES = {"known_values": "scale, known values", "tracking": "tracking", "model": "model"}
+RESULT_HEAD = (
+    "parameter", "value", "low 68 %", "high 68 %", "low 95 %", "high 95 %", "unit",
+    *(f"uncertainty: {source}" for source in BUDGET_SOURCES.values()), "note",
+)  # fmt: skip
+
+
+def write_result_tables(result: Identification, folder: Path, decimal: str = ".") -> list[Path]:
+    """Write parameters.csv, parameters.xlsx and parameters.tex, and return their paths.
+
+    Args:
+        result: Identification to write.
+        folder: Existing folder.
+        decimal: Decimal separator of the CSV, a point or a comma; with a comma, columns are separated by semicolons.
+    """
+    rows = [parameter_row(name, parameter) for name, parameter in result.parameters.items()]
+    paths = [folder / f"parameters.{suffix}" for suffix in ("csv", "xlsx", "tex")]
+    writers: tuple[Callable[[Path], None], ...] = (
+        lambda path: write_csv(path, RESULT_HEAD, rows, decimal),
+        lambda path: write_xlsx(path, RESULT_HEAD, rows),
+        lambda path: write_latex(path, RESULT_HEAD, rows),
+    )
+    for path, write in zip(paths, writers, strict=True):
+        write(path)
+    return paths
+
+
+def parameter_row(name: str, parameter: Parameter) -> list[Cell]:
+    """Return the cells of a parameter: its name, value, intervals, unit, uncertainty budget and a note.
+
+    The budget has standard uncertainties from known values such as the scale, from the tracking (white noise of the
+    positions), and from the model (errors that last, and priors such as those of the camera), with two digits.
+    """
+    label = name.replace("_", " ")
+    if parameter.value is None or parameter.interval_95 is None or parameter.interval_68 is None:
+        return [label, *[""] * 5, parameter.unit, *[""] * len(BUDGET_SOURCES), parameter.reason]
+    low, high = parameter.interval_95
+    value, *bounds_95 = round_to_interval(parameter.value, low, high)
+    bounds_68 = [_round_like(bound, value) for bound in parameter.interval_68]
+    budget = [Decimal(f"{parameter.budget.get(source, 0.0):.2g}") for source in BUDGET_SOURCES]
+    return [label, Decimal(value), *bounds_68, *map(Decimal, bounds_95), parameter.unit, *budget, parameter.meaning]
+
+
+def _round_like(number: float, text: str) -> Decimal:
+    """Round a number to the last digit of another one."""
+    return Decimal(repr(number)).quantize(Decimal(1).scaleb(int(Decimal(text).as_tuple().exponent))) + 0
