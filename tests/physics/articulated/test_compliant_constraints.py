@@ -65,8 +65,12 @@ CONTACTS = {
     "flat impedance": model_xml(BALLS.replace("<geom ", '<geom solimp="0.7 0.9 0" ')),
     "linear impedance": model_xml(BALLS.replace("<geom ", '<geom solimp="0.2 0.9 0.05 0.5 1" ')),
 }
+PUCK = """<body><joint type="slide" axis="1 0 0" armature="0.3" range="-0.2 0.1"/>
+  <joint type="slide" axis="0 1 0" armature="0.3" range="-0.1 0.2" frictionloss="0.4"/>
+  <geom type="sphere" size="0.1" mass="0.5"/></body><geom type="sphere" size="0.1" pos="0.15 0.1 0.05"/>"""
 ROWS = {
     "friction loss": arm(loss=0.6),
+    "armature of slides": model_xml(PUCK),
     "tendon friction": arm(TENDON.format(name="cord", numbers='frictionloss="0.5" solimpfriction="0.4 0.9 0.01"')),
     "tendon limit": arm(TENDON.format(name="cord", numbers='limited="true" range="-0.1 0.2" margin="0.02"')),
     "tendon spring": arm(TENDON.format(name="cord", numbers='stiffness="30" springlength="0.1"')),

@@ -64,15 +64,18 @@ def compliant_law(
     loops = [e for e in active_equalities(model) if mechanism.loop_joints and is_loop(model, e)]
     return CompliantLaws(
         CompliantConstraints(
-            pairs=[row(*_pair_numbers(model, pair)) for pair in pairs]
+            pairs=[row(*_pair_numbers(model, pair), _pair_mobility(model, pair)) for pair in pairs]
             + [
                 row(model.tendon_solref_lim[t], model.tendon_solimp_lim[t], float(model.tendon_invweight0[t]))
                 for tendon in tendons
                 for t in [tendon.number] * tendon.limits
             ],
-            limits=[row(model.jnt_solref[joint], model.jnt_solimp[joint]) for joint in limited],
+            limits=[
+                row(model.jnt_solref[joint], model.jnt_solimp[joint], _mobility(model, int(model.jnt_dofadr[joint])))
+                for joint in limited
+            ],
             transmissions=[
-                *(row(model.dof_solref[d], model.dof_solimp[d], float(model.dof_invweight0[d])) for d in friction),
+                *(row(model.dof_solref[d], model.dof_solimp[d], _mobility(model, d)) for d in friction),
                 *(row(*_transmission_numbers(model, element)) for element in transmissions),
             ],
             loops=[row(model.eq_solref[e], model.eq_solimp[e], *_loop_mobilities(model, e)) for e in loops],
@@ -118,6 +121,16 @@ def _pair_numbers(model: mujoco.MjModel, pair: GeomPair) -> tuple[np.ndarray, np
         if (model.pair_geom1[k], model.pair_geom2[k]) == (pair.first, pair.second):
             return model.pair_solref[k], model.pair_solimp[k]
     return _mix(model, pair)
+
+
+def _mobility(model: mujoco.MjModel, velocity: int) -> float:
+    """Acceleration of a velocity by a force of one; MuJoCo's leaves out the armature of bodies on their own."""
+    return float(model.dof_invweight0[velocity])
+
+
+def _pair_mobility(model: mujoco.MjModel, pair: GeomPair) -> float:
+    """Sum of the accelerations of two geoms' bodies by a force of one."""
+    return float(model.body_invweight0[model.geom_bodyid[[pair.first, pair.second]], 0].sum())
 
 
 def _transmission_numbers(model: mujoco.MjModel, element: FileTransmission) -> tuple[np.ndarray, np.ndarray, float]:
