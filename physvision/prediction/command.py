@@ -104,6 +104,8 @@ def _state_table(data: ReportData) -> Table:
     predicted = data.units.positions(data.last_segment.rollout.q[-1, -1].double().numpy())
     objects = data.scene.objects
     for index, (item, color) in enumerate(zip(objects, object_colors(objects), strict=True)):
+        if not np.isfinite(last["position"][index]).any():
+            continue
         cells = []
         for column in data.moving_coordinates:
             cells += [f"{last['position'][index][column]:.2f}", f"{last['velocity'][index][column]:.2f}"]

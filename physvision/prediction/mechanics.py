@@ -38,6 +38,8 @@ def parameter_rows(
         tensor = estimates.get(name, available[name][None])[0].detach().double().cpu()
         if name not in learned and name not in estimates and tensor.dim() == 1 and len(tensor) > len(bodies):
             tensor = tensor[bodies]  # static bodies are left out
+        if name in estimates and "present" in estimates and tensor.shape == estimates["present"][0].shape:
+            tensor = tensor[estimates["present"][0].cpu() > 0.5]
         values = tensor.flatten().tolist()
         values = values[:1] if len(set(values)) == 1 else values
         source = "learned in training" if name in learned else "given to the checkpoint"

@@ -24,12 +24,14 @@ class Segment:
         first_frame: Number of the first frame in the video.
         frames: Frames of the segment.
         states: Observed states.
+        present: Mask of the objects that the encoder finds in each frame; the states of others mean nothing.
         confidence: Confidence in each object, 0 to 1: the encoder's own, or else the reprojection score.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         valid: Mask of the states whose rollout succeeded.
         rollout: Trajectory from each state over `horizon` steps.
         has_prediction: Mask of the frames with a prediction.
         predicted: Predicted states; NaN where there is none.
+        predicted_present: Mask of the objects that have a prediction.
         predicted_frames: Predicted frames; NaN where there is none.
         psnr: PSNR of the predicted frames, dB; NaN where there is none.
         ssim: SSIM of the predicted frames; NaN where there is none.
@@ -40,12 +42,14 @@ class Segment:
     first_frame: int
     frames: Sequence[TimedFrame]
     states: State
+    present: Bool[Tensor, "frames objects"]
     confidence: Float[Tensor, "frames objects"]
     reprojection_score: Float[Tensor, " frames"]
     valid: Bool[Tensor, " frames"]
     rollout: Trajectory
     has_prediction: Bool[Tensor, " frames"]
     predicted: State
+    predicted_present: Bool[Tensor, "frames objects"]
     predicted_frames: Float[Tensor, "frames channels height width"]
     psnr: Float[Tensor, " frames"]
     ssim: Float[Tensor, " frames"]

@@ -161,7 +161,10 @@ class Predictor:
         confidence = score[:, None].expand(-1, len(self.scene.objects))
         if observation.confidence is not None:
             confidence = observation.confidence[:, -1]
-        has_prediction, predicted, predicted_frames = memory.exchange(rollout.final, decoded[:, 1])
+        present = torch.ones_like(confidence)
+        if properties and "present" in properties:
+            present = properties["present"].to(confidence)
+        has_prediction, predicted, predicted_frames, later = memory.exchange(rollout.final, decoded[:, 1], present)
         valid = torch.ones_like(has_prediction) if rollout.status is None else rollout.status.converged
         has_prediction, predicted_frames = has_prediction.cpu(), predicted_frames.cpu()
         psnr_values, ssim_values = _image_quality(predicted_frames, current.cpu(), has_prediction)
@@ -170,12 +173,14 @@ class Predictor:
             first_frame=number,
             frames=new,
             states=State(q[:, 0], v[:, 0]),
+            present=present.cpu() > 0.5,
             confidence=confidence.cpu(),
             reprojection_score=score.cpu(),
             valid=valid.cpu(),
             rollout=Trajectory(q, v),
             has_prediction=has_prediction,
             predicted=State(predicted.q.cpu(), predicted.v.cpu()),
+            predicted_present=later.cpu() > 0.5,
             predicted_frames=predicted_frames,
             psnr=psnr_values,
             ssim=ssim_values,
@@ -213,24 +218,25 @@ class _PredictionBuffer:
         self._steps, self._pending = steps, None
         self.observation: Observation | None = None
 
-    def exchange(self, state: State, frames: Tensor) -> tuple[Tensor, State, Tensor]:
+    def exchange(self, state: State, frames: Tensor, present: Tensor) -> tuple[Tensor, State, Tensor, Tensor]:
         """Store new predictions, and take those for the current frames.
 
         Args:
             state: States predicted for the times `steps` after the current frames.
             frames: Frames predicted for these times.
+            present: Objects that are predicted.
 
         Returns:
-            Mask of the current frames with a prediction, predicted states and predicted frames.
+            Mask of the current frames with a prediction, predicted states, frames and objects.
         """
-        new = (state.q, state.v, frames)
+        new = (state.q, state.v, frames, present)
         if self._pending is None:
             self._pending = tuple(part.new_full((self._steps, *part.shape[1:]), torch.nan) for part in new)
         parts = [torch.cat(pair) for pair in zip(self._pending, new, strict=True)]
         count = len(frames)
         self._pending = tuple(part[count:].clone() for part in parts)
-        q, v, predicted_frames = (part[:count] for part in parts)
-        return ~predicted_frames.flatten(1).isnan().any(1), State(q, v), predicted_frames
+        q, v, predicted_frames, predicted_present = (part[:count] for part in parts)
+        return ~predicted_frames.flatten(1).isnan().any(1), State(q, v), predicted_frames, predicted_present
 
 
 def _image_quality(predicted: Tensor, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -68,9 +68,17 @@ class ReportData:
         return len(self.rows) / max(self.elapsed, 1e-9)
 
     @cached_property
+    def present_objects(self) -> list[int]:
+        """Indices of the objects that the encoder finds in any frame."""
+        return np.flatnonzero(np.isfinite(self.rows["position"]).any((0, 2))).tolist()
+
+    @cached_property
     def moving_coordinates(self) -> list[int]:
         """Indices of the coordinates that change in the video; a disc's angle does not."""
-        span = np.ptp(self.rows["position"], axis=0).max(0) + np.abs(self.rows["velocity"]).max((0, 1))
+        positions, velocities = (self.rows[name][:, self.present_objects] for name in ("position", "velocity"))
+        if not positions.size:
+            return list(range(self.rows["position"].shape[2]))
+        span = (np.nanmax(positions, 0) - np.nanmin(positions, 0)).max(0) + np.nanmax(np.abs(velocities), (0, 1))
         return [index for index, size in enumerate(span) if size > 1e-6] or list(range(len(span)))
 
     def subsample(self, count: int) -> np.ndarray:
@@ -88,8 +96,8 @@ class ReportData:
                 difference = self.rows[f"predicted_{kind}"][mask, :, index] - self.rows[kind][mask, :, index]
                 if kind == "position" and unit == "rad":
                     difference = difference - 2 * np.pi * np.round(difference / (2 * np.pi))
-                if difference.size:
-                    absolute = np.abs(difference)
+                absolute = np.abs(difference[np.isfinite(difference)])
+                if absolute.size:
                     errors[label] = float(absolute.mean()), float(np.median(absolute)), unit + per
         return errors
 
@@ -109,8 +117,9 @@ class ReportData:
         failed = int((~rows["valid"]).sum())
         if failed:
             notes.append(f"The rollout of {failed} of {len(rows)} states failed; they are predicted to rest.")
-        unsure = (rows["confidence"] < settings.min_confidence).mean(0)
-        for item, fraction in zip(self.scene.objects, unsure, strict=True):
+        for index in self.present_objects:
+            item, found = self.scene.objects[index], np.isfinite(rows["position"][:, index]).any(1)
+            fraction = (rows["confidence"][found, index] < settings.min_confidence).mean()
             if fraction > settings.max_unsure_frames:
                 notes.append(
                     f"{item.name} is poorly visible in {fraction:.0%} of the frames (confidence below "
@@ -151,14 +160,16 @@ def prediction_page(data: ReportData, video: Path | None) -> report.Page:
     text = f"{ahead} past the last frame, at {start:.2f} s."
     page.section("What happens next", *_future_charts(data, start), text=text)
     if data.parameters:
-        text = "Values are those of the checkpoint. This clip determined none of them."
+        estimated = any(row.origin.startswith("estimated") for row in data.parameters)
+        text = "" if estimated else "Values are those of the checkpoint. This clip determined none of them."
         page.section("Physical parameters", report.parameter_table(data.parameters), text=text)
     page.section("Settings", _settings_table(data))
     return page
 
 
 def _key_numbers(data: ReportData) -> report.Markup:
-    rows, objects, (psnr, ssim) = data.rows, data.scene.objects, data.quality()
+    rows, (psnr, ssim) = data.rows, data.quality()
+    objects = [data.scene.objects[index] for index in data.present_objects]
     numbers = [
         (f"{len(rows)}", f"frames, {rows['time'][-1]:.2f} s"),
         (f"{len(objects)}", "objects: " + ", ".join(item.name for item in objects)),
@@ -175,9 +186,12 @@ def _key_numbers(data: ReportData) -> report.Markup:
 
 def _curves(data: ReportData, values: np.ndarray, *, predicted: bool = False) -> list[report.Curve]:
     """Make a curve for each object, of values (times, objects)."""
-    objects = zip(data.scene.objects, report.object_colors(data.scene.objects), values.T, strict=True)
+    objects, colors = data.scene.objects, report.object_colors(data.scene.objects)
     suffix, style = (", predicted", "dotted") if predicted else ("", "solid")
-    return [report.Curve(item.name + suffix, column, color, style) for item, color, column in objects]
+    return [
+        report.Curve(objects[index].name + suffix, values[:, index], colors[index], style)
+        for index in data.present_objects
+    ]
 
 
 def _motion_charts(data: ReportData) -> list[report.Markup]:
@@ -186,7 +200,8 @@ def _motion_charts(data: ReportData) -> list[report.Markup]:
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
         for kind, label, per in (("position", name, ""), ("velocity", f"rate of {name}", "/s")):
             observed, predicted = rows[kind][..., index], rows[f"predicted_{kind}"][..., index]
-            if not np.ptp(observed, axis=0).any():
+            visible = observed[:, data.present_objects]
+            if not (np.nanmax(visible, 0) - np.nanmin(visible, 0)).any():
                 continue
             wraps = unit == "rad" and kind == "position"
             if wraps:
@@ -227,20 +242,23 @@ def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
     """Draw the predicted motion and frames after the last frame, at `start`, s."""
     predictor, scene, future = data.predictor, data.scene, data.last_segment.future
     times = start + np.arange(len(future)) / scene.fps
-    positions = data.units.positions(future.q[0].double().numpy())
+    present = data.last_segment.present[-1].numpy()
+    positions = np.where(present[:, None], data.units.positions(future.q[0].double().numpy()), np.nan)
     figures = []
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
-        if np.ptp(positions[..., index], axis=0).any():
+        if np.ptp(positions[:, present, index], axis=0).any():
             curves = _curves(data, positions[..., index])
             figures.append(report.time_chart(f"{name} ahead", unit, times, curves, wraps=unit == "rad", width=430))
-    recent = _states(data, data.subsample(MAX_POINTS)[-MAX_POINTS // 2 :])
-    observed = outlines(predictor.model, scene, recent)
+    rows = data.subsample(MAX_POINTS)[-MAX_POINTS // 2 :]
+    observed = outlines(predictor.model, scene, _states(data, rows))
     predicted = outlines(predictor.model, scene, future.flatten().to(predictor.device))
-    paths = []
-    for item, color, past, ahead in zip(
-        scene.objects, report.object_colors(scene.objects), observed, predicted, strict=False
-    ):
-        paths += [report.Curve(item.name, past[:, -1], color), report.Curve("", ahead[:, -1], color, "dotted")]
+    paths, colors = [], report.object_colors(scene.objects)
+    for index in data.present_objects if observed else ():
+        found = np.isfinite(rows["position"][:, index]).any(1)
+        path = np.where(found[:, None], observed[index][:, -1], np.nan)
+        paths.append(report.Curve(scene.objects[index].name, path, colors[index]))
+        if present[index]:
+            paths.append(report.Curve("", predicted[index][:, -1], colors[index], "dotted"))
     chart = [report.path_chart("paths in the image", scene.size, paths)] if paths else []
     steps = np.unique(np.linspace(0, future.steps, min(_STRIP_FRAMES, len(future))).round().astype(int)).tolist()
     frames = (predictor.decode(data.last_segment, steps).movedim(1, -1) * 255).round().byte().numpy()

@@ -53,15 +53,17 @@ class PredictionPanels:
         points = outlines(self._predictor.model, scene, State(q, v).to(self._predictor.device))
         observed_marks: list[list[report.Mark]] = [[] for _ in segment.frames]
         predicted_marks: list[list[report.Mark]] = [[] for _ in segment.frames]
-        for item, color, outline, confidence in zip(
-            scene.objects, report.object_colors(scene.objects), points, segment.confidence.T.tolist(), strict=False
-        ):
+        colors, radius = report.object_colors(scene.objects), segment.properties.get("radius")
+        for number, (item, color, outline) in enumerate(zip(scene.objects, colors, points, strict=False)):
             outline = outline.reshape(len(segment.frames), len(dots) + 2, *outline.shape[1:])
-            radius = item.radius or 2.0
+            size = (item.radius or 2.0) if radius is None else float(radius[-1, number])
             for index, lines in enumerate(outline):
-                mark = report.Mark(color, lines[0], radius, dots=lines[1:-1, -1], confidence=confidence[index])
-                observed_marks[index].append(mark)
-                predicted_marks[index].append(report.Mark(color, lines[-1], radius, dimmed=True))
+                if segment.present[index, number]:
+                    confidence = float(segment.confidence[index, number])
+                    mark = report.Mark(color, lines[0], size, dots=lines[1:-1, -1], confidence=confidence)
+                    observed_marks[index].append(mark)
+                if segment.predicted_present[index, number]:
+                    predicted_marks[index].append(report.Mark(color, lines[-1], size, dimmed=True))
         return observed_marks, predicted_marks
 
     def _frames(
@@ -226,9 +228,11 @@ def _make_tables(folder: Path, units: report.Units) -> report.StateTables:
 
 def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units) -> None:
     values = {name: getattr(segment, name) for name in _SEGMENT_FIELDS}
-    for prefix, state in (("", segment.states), ("predicted_", segment.predicted)):
-        values[f"{prefix}position"] = units.positions(state.q.double().numpy())
-        values[f"{prefix}velocity"] = units.velocities(state.v.double().numpy())
+    parts = ("", segment.states, segment.present), ("predicted_", segment.predicted, segment.predicted_present)
+    for prefix, state, present in parts:
+        known = present.numpy()[..., None]
+        values[f"{prefix}position"] = np.where(known, units.positions(state.q.double().numpy()), np.nan)
+        values[f"{prefix}velocity"] = np.where(known, units.velocities(state.v.double().numpy()), np.nan)
     tables.add(
         frame=range(segment.first_frame, segment.first_frame + len(segment.frames)),
         time=[frame.time for frame in segment.frames],
