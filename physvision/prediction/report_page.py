@@ -118,8 +118,8 @@ class ReportData:
         if failed:
             notes.append(f"The rollout of {failed} of {len(rows)} states failed; they are predicted to rest.")
         for index in self.present_objects:
-            item, found = self.scene.objects[index], np.isfinite(rows["position"][:, index]).any(1)
-            fraction = (rows["confidence"][found, index] < settings.min_confidence).mean()
+            item, present = self.scene.objects[index], np.isfinite(rows["position"][:, index]).any(1)
+            fraction = (rows["confidence"][present, index] < settings.min_confidence).mean()
             if fraction > settings.max_unsure_frames:
                 notes.append(
                     f"{item.name} is poorly visible in {fraction:.0%} of the frames (confidence below "
@@ -254,8 +254,8 @@ def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
     predicted = outlines(predictor.model, scene, future.flatten().to(predictor.device))
     paths, colors = [], report.object_colors(scene.objects)
     for index in data.present_objects if observed else ():
-        found = np.isfinite(rows["position"][:, index]).any(1)
-        path = np.where(found[:, None], observed[index][:, -1], np.nan)
+        visible = np.isfinite(rows["position"][:, index]).any(1)
+        path = np.where(visible[:, None], observed[index][:, -1], np.nan)
         paths.append(report.Curve(scene.objects[index].name, path, colors[index]))
         if present[index]:
             paths.append(report.Curve("", predicted[index][:, -1], colors[index], "dotted"))

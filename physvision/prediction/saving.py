@@ -230,9 +230,9 @@ def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units)
     values = {name: getattr(segment, name) for name in _SEGMENT_FIELDS}
     parts = ("", segment.states, segment.present), ("predicted_", segment.predicted, segment.predicted_present)
     for prefix, state, present in parts:
-        known = present.numpy()[..., None]
-        values[f"{prefix}position"] = np.where(known, units.positions(state.q.double().numpy()), np.nan)
-        values[f"{prefix}velocity"] = np.where(known, units.velocities(state.v.double().numpy()), np.nan)
+        mask = present.numpy()[..., None]
+        values[f"{prefix}position"] = np.where(mask, units.positions(state.q.double().numpy()), np.nan)
+        values[f"{prefix}velocity"] = np.where(mask, units.velocities(state.v.double().numpy()), np.nan)
     tables.add(
         frame=range(segment.first_frame, segment.first_frame + len(segment.frames)),
         time=[frame.time for frame in segment.frames],

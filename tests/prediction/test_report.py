@@ -1,5 +1,7 @@
 """The report opens from the disk in a browser: nothing is fetched, everything is drawn, the numbers can be read out."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import json
 import re
 import shutil
@@ -97,23 +99,23 @@ def test_objects_that_are_absent_have_no_results(tmp_path):
     instance = rolling.predictor(horizon=0.25)
     observe, model = instance.model.encoder.observe, instance.model
     model.property_leaves = lambda properties: {"mass": properties["mass"]}
-    found = torch.tensor([[1.0, float(index >= 10)] for index in range(28)])
+    present = torch.tensor([[1.0, float(index >= 10)] for index in range(28)])
 
     def observe_some(frames):
         count = len(frames)
-        properties = {"present": found[:count], "mass": torch.tensor([[1.0, 7.0]]).expand(count, -1)}
+        properties = {"present": present[:count], "mass": torch.tensor([[1.0, 7.0]]).expand(count, -1)}
         return replace(observe(frames), properties=properties)
 
     model.encoder.observe = observe_some
     data = save(instance, rolling.film(tmp_path / "film.mkv", 30), tmp_path / "later", force=True)
     rows = data.rows
     assert np.isfinite(rows["position"][:, 0]).all()
-    np.testing.assert_array_equal(np.isfinite(rows["position"][:, 1, 0]), found[:, 1] > 0.5)
+    np.testing.assert_array_equal(np.isfinite(rows["position"][:, 1, 0]), present[:, 1] > 0.5)
     np.testing.assert_array_equal(np.isfinite(rows["predicted_position"][:, 1, 0]), np.arange(28) >= 15)
     assert np.isfinite(rows["q"]).all()
     assert data.errors()["x"][0] < 0.2
     assert data.present_objects == [0, 1]
-    found = torch.tensor([[1.0, 0.0]]).expand(28, -1)
+    present = torch.tensor([[1.0, 0.0]]).expand(28, -1)
     data = save(instance, tmp_path / "film.mkv", tmp_path / "never", force=True)
     assert data.present_objects == [0]
     assert {row.name: row.text for row in data.parameters}["mass"] == "1 kg"
