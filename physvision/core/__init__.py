@@ -15,6 +15,7 @@ from physvision.core.errors import (
     PhysvisionError as PhysvisionError,
     ShapeError as ShapeError,
     TrainingError as TrainingError,
+    TruncatedVideoError as TruncatedVideoError,
     UnsupportedError as UnsupportedError,
     VideoError as VideoError,
 )

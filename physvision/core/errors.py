@@ -45,6 +45,10 @@ class VideoError(PhysvisionError):
     """Video that cannot be decoded or encoded."""
 
 
+class TruncatedVideoError(VideoError):
+    """Video that is damaged or cut off after frames that could be read."""
+
+
 class CheckpointError(PhysvisionError):
     """Damaged or unsafe checkpoint, or one of another architecture."""
 

@@ -168,6 +168,10 @@ class AudioRestitution:
     std: float
     num_bounces: int
 
+    def describe(self) -> str:
+        """Return the restitution with its standard deviation."""
+        return f"{self.restitution:.4f} ± {self.std:.4f}"
+
 
 def audio_restitution(
     bounces: Float[np.ndarray, " bounces"],

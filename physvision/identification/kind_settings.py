@@ -116,6 +116,11 @@ class BounceSettings:
         min_hardest_jump: Largest change of velocity that shows impacts, relative to the fastest motion; swings turn
             softly.
         substeps: Engine steps a frame; an impact blurs the step in which it lies.
+        max_restitution_scatter: Scatter of the impacts' restitution above which they are fitted with a push each.
+        max_speed_gain: Gain of horizontal speed in an impact, relative to its vertical speed, from which they are too.
+        push_delay: Time from the first sample after an impact to its push, frames.
+        sideways_push_std: Standard deviation of a push along the floor, relative to the fastest impact.
+        upward_push_std: Standard deviation of a push upward, relative to the fastest impact.
     """
 
     min_samples: int = 12
@@ -127,6 +132,11 @@ class BounceSettings:
     min_jump: float = 0.12
     min_hardest_jump: float = 0.8
     substeps: int = 3
+    max_restitution_scatter: float = 0.04
+    max_speed_gain: float = 0.1
+    push_delay: float = 0.5
+    sideways_push_std: float = 0.1
+    upward_push_std: float = 0.05
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _draw_frames(
     if isinstance(source, Clip):
         frames = zip(source.times.tolist(), source.frames.numpy(), strict=True)
     else:
-        frames = video.stream(source, color="rgb")
+        frames = video.stream(source, color="rgb", on_truncation=lambda message: None)
     fitted = result.positions(times)
     lookahead = np.linspace(0, settings.lookahead, settings.lookahead_points)
     predicted = result.positions((times[::stride, None] + lookahead).ravel())

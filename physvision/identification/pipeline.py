@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from physvision import video
-from physvision.core import Clip, InputError, StrPath
+from physvision.core import Clip, InputError, StrPath, VideoError
 from physvision.core.checks import check_positive
 from physvision.identification import track_preparation as preparation
 from physvision.identification.candidates import (
@@ -168,7 +168,10 @@ def _audio_onsets(source: Source, kinds: Collection[str], fps: float | None) -> 
     """Return the onsets in a file's sound track for kinds that use them; slow motion has no sound of its own."""
     if "bounce" not in kinds or fps is not None or not isinstance(source, str | os.PathLike):
         return np.zeros(0)
-    sound = video.read_audio(source)
+    try:
+        sound = video.read_audio(source)
+    except VideoError:  # a damaged sound track is as good as none
+        sound = None
     return np.zeros(0) if sound is None else detect_onsets(sound)
 
 

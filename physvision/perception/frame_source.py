@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import cv2
@@ -27,6 +27,7 @@ class FrameSource:
         start: Time before which frames are skipped, s.
         stop: Time from which frames are skipped, s.
         max_side: Largest side length, px; larger frames are downscaled by an integer factor.
+        truncations: Messages about damage after which frames cannot be read, filled by an iteration.
     """
 
     source: Clip | StrPath
@@ -34,6 +35,7 @@ class FrameSource:
     start: float | None = None
     stop: float | None = None
     max_side: int = DEFAULT_SETTINGS.background.max_side
+    truncations: set[str] = field(default_factory=set, compare=False)
 
     def __post_init__(self) -> None:
         if self.start is not None and self.stop is not None and self.stop <= self.start:
@@ -67,7 +69,7 @@ class FrameSource:
     def _decode(self) -> Iterator[tuple[float, np.ndarray]]:
         if isinstance(self.source, Clip):
             return zip(self.source.times.tolist(), self.source.frames.numpy(), strict=True)
-        return video.stream(self.source, color="rgb")
+        return video.stream(self.source, color="rgb", on_truncation=self.truncations.add)
 
     def _bounds(self, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
         """Return left, top, right and bottom of the analyzed part of frames of this shape, px."""

@@ -16,7 +16,7 @@ from physvision.perception.frame_source import Box, FrameSource
 from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
-from physvision.perception.track import Track, estimate_noise, repair_timestamps
+from physvision.perception.track import Track, apply_cadence, estimate_noise, repair_timestamps
 from physvision.perception.track_selection import filter_tracklets, select_tracklets
 from physvision.perception.tracklets import Tracklet, TrackletBuilder, detect_blobs
 
@@ -79,7 +79,7 @@ def find_tracks(
     if len(candidates) < (objects or 1):
         raise InputError("the moving object cannot be localized; select it by a box or a color, or cut with crop")
     tracks = [analysis.make_track(candidate, index, notes) for index, candidate in enumerate(candidates)]
-    return repair_timestamps(tracks, settings.timestamps)
+    return repair_timestamps(apply_cadence(tracks, settings.cadence), settings.timestamps)
 
 
 class _Candidate(NamedTuple):
@@ -155,8 +155,8 @@ class _Analysis:
         return extended, static
 
     def notes(self) -> list[str]:
-        """Notes on camera jitter and dropped frames."""
-        notes = []
+        """Notes on camera jitter, dropped frames and damage of the file."""
+        notes = [f"Only the frames before the damage are used: {message}." for message in self.frames.truncations]
         if self.background.has_jitter:
             notes.append(f"The camera shakes by {self.background.jitter_std:.1f} pixels; this is compensated.")
         steps = np.diff(self.background_survey.times)

@@ -231,6 +231,47 @@ class TimestampSettings:
 
 
 @dataclass(frozen=True)
+class CadenceSettings:
+    """Thresholds of conversions of the frame rate; chosen on half of the real clips.
+
+    Attributes:
+        camera_fps: Usual frame rates of cameras, frames a second.
+        max_ratio: Largest ratio of the rates of camera and file, and of file and camera.
+        min_rate_change: Smallest relative change of the rate; a smaller one drops single frames.
+        phases: Number of phases that are compared. Raising it costs time.
+        min_samples: Smallest number of observed frames in which the object moves.
+        max_unevenness: Largest spread of the intervals of the stamps, relative to the interval. Raising it takes less
+            even stamps for even ones.
+        min_path: Distance in three frames below which a motion does not show its times, pixels.
+        noise: Deviation from smooth motion below which times are not told apart, pixels.
+        min_gain: Smallest mean decrease of the logarithm of squared deviations from smooth motion. Raising it finds
+            fewer conversions.
+    """
+
+    camera_fps: tuple[float, ...] = (
+        12.5,
+        15.0,
+        20.0,
+        24000 / 1001,
+        24.0,
+        25.0,
+        30000 / 1001,
+        30.0,
+        50.0,
+        60000 / 1001,
+        60.0,
+    )
+    max_ratio: float = 2.01
+    min_rate_change: float = 0.02
+    phases: int = 24
+    min_samples: int = 20
+    max_unevenness: float = 0.1
+    min_path: float = 3.0
+    noise: float = 0.3
+    min_gain: float = 0.4
+
+
+@dataclass(frozen=True)
 class OnsetSettings:
     """Tuning numbers of onset detection in audio.
 
@@ -289,6 +330,7 @@ class PerceptionSettings:
         refinement: Subpixel localization.
         hand: Tracking back into the releasing hand.
         track: Assembly of tracks.
+        cadence: Conversions of the frame rate.
         timestamps: Repair of timestamps.
         onsets: Onset detection in audio.
         segmentation: Color segmentation.
@@ -301,6 +343,7 @@ class PerceptionSettings:
     refinement: RefinementSettings = RefinementSettings()
     hand: HandSettings = HandSettings()
     track: TrackSettings = TrackSettings()
+    cadence: CadenceSettings = CadenceSettings()
     timestamps: TimestampSettings = TimestampSettings()
     onsets: OnsetSettings = OnsetSettings()
     segmentation: SegmentationSettings = SegmentationSettings()

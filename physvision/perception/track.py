@@ -17,7 +17,8 @@ from jaxtyping import Bool, Float
 
 from physvision.core import InputError, ShapeError, StrPath
 from physvision.core.tables import read_table
-from physvision.perception.settings import DEFAULT_SETTINGS, TimestampSettings
+from physvision.perception.cadence import find_cadence
+from physvision.perception.settings import DEFAULT_SETTINGS, CadenceSettings, TimestampSettings
 
 METERS_PER_UNIT = {"px": None, "m": 1.0, "cm": 1e-2, "mm": 1e-3}
 
@@ -143,6 +144,30 @@ def estimate_noise(positions: Float[np.ndarray, "times 2"]) -> float:
         for order in range(2, min(7, len(positions) - 3))
     ]
     return float(max(min(estimates), 1e-9))
+
+
+def apply_cadence(tracks: Sequence[Track], settings: CadenceSettings = DEFAULT_SETTINGS.cadence) -> list[Track]:
+    """Correct the times of all tracks if the one that moves farthest shows that the frame rate was converted."""
+    reference = max(tracks, key=lambda track: track.extent)
+    positions = np.where(reference.observed[:, None], reference.positions, np.nan)
+    cadence = find_cadence(reference.times, positions, settings)
+    if cadence is None:
+        return list(tracks)
+    rate = 1 / float(np.mean(np.diff(reference.times)))
+    note = (
+        f"The frame rate was converted from {cadence.camera_fps:.4g} to {rate:.4g} frames a second, which dropped or "
+        "repeated some; times follow the motion."
+    )
+    return [
+        replace(
+            track,
+            times=cadence.times,
+            observed=track.observed & ~cadence.repeats,
+            sigma=np.where(cadence.repeats, np.inf, track.sigma),
+            notes=(*track.notes, note),
+        )
+        for track in tracks
+    ]
 
 
 def repair_timestamps(

@@ -17,7 +17,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 from jaxtyping import UInt8
 
-from physvision.core import FileError, StrPath, VideoError
+from physvision.core import FileError, StrPath, TruncatedVideoError, VideoError
 
 Color = Literal["auto", "rgb", "gray"]
 Matrix = tuple[tuple[int, int], tuple[int, int]]
@@ -80,7 +80,8 @@ def decode_frames(
                 yield time, frame
                 count += 1
     except DECODING_ERRORS as error:
-        raise VideoError(f"{path}: damaged or cut off after {count} frames ({_reason(error)})") from error
+        kind = TruncatedVideoError if count else VideoError
+        raise kind(f"{path}: damaged or cut off after {count} frames ({_reason(error)})") from error
 
 
 def display_matrix(frame: av.VideoFrame) -> Matrix | None:

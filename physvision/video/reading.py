@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
-from physvision.core import Clip, FileError, InputError, StrPath, VideoError
+from physvision.core import Clip, FileError, InputError, StrPath, TruncatedVideoError, VideoError
 from physvision.core.checks import check_count
 from physvision.core.clip import frame_interval
 from physvision.video import decoding
@@ -116,7 +116,10 @@ def read_timestamps(path: StrPath) -> Float[np.ndarray, " frames"]:
 
 
 def stream(
-    path: StrPath, color: Color = "auto", conversion: Conversion | None = None
+    path: StrPath,
+    color: Color = "auto",
+    conversion: Conversion | None = None,
+    on_truncation: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[float, UInt8[np.ndarray, "height width channels"]]]:
     """Yield the times (s since the first frame) and frames of a video, one at a time.
 
@@ -127,10 +130,13 @@ def stream(
         path: Path of a file, or of a folder of images at the conversion's `capture_fps`.
         color: Number of channels: "rgb" (3), "gray" (1) or "auto", gray where the file stores gray.
         conversion: Frame rate, crop and size to convert to; unchanged if None.
+        on_truncation: Function that is called with the message, instead of an error, where a file is damaged or cut off
+            after some frames; the readable frames are yielded before.
 
     Raises:
         FileError: There is no such file.
-        VideoError: The file is no video, holds no frame, is damaged, or ends before the duration it states.
+        VideoError: The file is no video, holds no frame, or is damaged.
+        TruncatedVideoError: The file is damaged or ends before the duration it states; raised after the last frame.
         InputError: The conversion does not fit the video.
     """
     if color not in ("auto", "rgb", "gray"):
@@ -144,6 +150,8 @@ def stream(
         frames = stream_images(path, color, stated_fps)
     else:
         frames = _stream_file(path, color)
+        if on_truncation is not None:
+            frames = _until_truncation(frames, on_truncation)
         if conversion.capture_fps is not None:
             stated_fps = _typical_fps(path)
     if conversion == Conversion():
@@ -213,10 +221,20 @@ def _stream_file(path: StrPath, color: Color) -> Iterator[tuple[float, np.ndarra
         _check_complete(path, decoding.stated_duration(container, video), count, time + interval)
 
 
+def _until_truncation(
+    frames: Iterator[tuple[float, np.ndarray]], on_truncation: Callable[[str], object]
+) -> Iterator[tuple[float, np.ndarray]]:
+    """Yield times and frames up to where the file is damaged or cut off, and call the function there."""
+    try:
+        yield from frames
+    except TruncatedVideoError as error:
+        on_truncation(str(error))
+
+
 def _check_complete(path: StrPath, stated: float | None, count: int, duration: float) -> None:
     # Files round the duration of their last frame, so a difference of a tenth of a second is no damage.
     if stated is not None and duration < stated - max(0.1, 2 * duration / count):
-        raise VideoError(f"{path}: cut off after {duration:.2f} s ({count} frames) of {stated:.2f} s")
+        raise TruncatedVideoError(f"{path}: cut off after {duration:.2f} s ({count} frames) of {stated:.2f} s")
 
 
 def _typical_fps(path: StrPath) -> float:

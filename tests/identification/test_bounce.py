@@ -50,3 +50,20 @@ def test_that_hard_impacts_keep_less_is_said(restitution, warned):
     track = Track(times, positions, np.full(len(times), 0.2), np.ones(len(times), bool), radius=9.0)
     restitutions = identify([track], "bounce", {"gravity": 9.81}, size=(320, 400))
     assert any("in the hardest impact" in note for note in restitutions.warnings) == warned
+
+
+@pytest.mark.extended
+def test_a_ball_whose_impacts_differ_is_a_bounce():
+    """Its horizontal speed jumps in each impact, as a spinning ball's does, and its restitution varies by 0.04."""
+    random = np.random.default_rng(0)
+    times, down, expected = bouncing_heights(lambda speed: 0.8 + 0.04 * random.standard_normal(), fps=30)
+    hits = np.array(impacts.find_bounces(times, down, 0.2, BounceSettings()))
+    speeds = 150 + 80 * random.standard_normal(len(hits) + 1)
+    across = 100 + np.cumsum(speeds[np.searchsorted(hits, np.arange(len(times)))]) / 30
+    positions = np.stack([across, down], 1) + random.normal(0, 0.3, (len(times), 2))
+    track = Track(times, positions, np.full(len(times), 0.3), np.ones(len(times), bool), radius=9.0)
+    result = identify([track], "bounce", {"gravity": 9.81}, size=(640, 400))
+    low, high = result.intervals["restitution"]
+    assert low < np.mean(expected) < high
+    assert result.fit.noise < 1.5
+    assert any("impacts differ" in note for note in result.warnings)

@@ -111,6 +111,11 @@ def test_an_mp4_with_its_index_in_front_is_found_truncated(tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(VideoError, match="cut off after"):
         video.read(path)
+    messages = []
+    readable = list(video.stream(path, on_truncation=messages.append))
+    assert 10 < len(readable) < 60
+    assert len(messages) == 1
+    assert "cut off after" in messages[0]
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,14 @@ from physvision.identification.parabolas import departure_index
 from physvision.identification.view import rotate
 from physvision.physics import rigid2d
 
+_DIFFERING_NOTE = (
+    "The impacts differ, as those of a ball that spins or moves in depth: each has its own restitution and push along "
+    "the floor, and the restitution is their mean."
+)
+
 
 def candidate_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the model of all impacts, and one without the first impact."""
+    """Return the model of all impacts, one without the first impact, and those of impacts that differ."""
     settings = evidence.settings
     indices, times, positions = evidence.samples(settings.bounce.min_samples)
     noise = evidence.noise(indices)
@@ -47,8 +52,31 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     models = []
     for start, impacts in windows:
         samples, shifted = slice(start, None), [bounce - start for bounce in impacts]
-        models.append(_model(evidence, indices[samples], times[samples], positions[samples], shifted, extent))
+        window = indices[samples], times[samples], positions[samples]
+        models.append(_model(evidence, *window, shifted, extent))
+        if _differ(*window[1:], shifted, settings.bounce):
+            models.append(_model(evidence, *window, shifted, extent, differing=True))
     return models
+
+
+def _differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
+    """Return whether the impacts of a ball differ, since it spins, meets a rough floor, or moves in depth.
+
+    Under one law of all impacts, flights become shorter in proportion, and the horizontal speed never grows.
+    """
+    guess = guess_bounces(times, positions, bounces)
+    if guess is None or len(bounces) < settings.min_impacts:
+        return False
+    restitutions = impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples)[:, 1]
+    speeds, falls = [], []
+    for first, last in pairwise([0, *bounces, len(times)]):
+        part = slice(first + 2 if first else 0, last - 1)
+        if part.stop - part.start >= settings.min_flight_samples - 3:
+            speeds.append(abs(np.polyfit(times[part] - times[part.start], positions[part, 0], 1)[0]))
+            falls.append(guess.gravity * float(np.ptp(times[part])) / 2)
+    gains = np.diff(speeds) / falls[:-1]
+    scatter = float(restitutions.std()) if len(restitutions) else 0.0
+    return bool(scatter > settings.max_restitution_scatter or gains.max(initial=0.0) > settings.max_speed_gain)
 
 
 def impact_restitutions(
@@ -98,8 +126,15 @@ def _restitution_notes(impacts: Float[np.ndarray, "impacts 2"], settings: Bounce
 
 
 def _model(
-    evidence: Evidence, indices: np.ndarray, times: np.ndarray, positions: np.ndarray, bounces: list[int], extent: float
+    evidence: Evidence,
+    indices: np.ndarray,
+    times: np.ndarray,
+    positions: np.ndarray,
+    bounces: list[int],
+    extent: float,
+    differing: bool = False,
 ) -> MotionModel:
+    """Return the model of a ball whose impacts follow one law, or differ from it by a push just after each."""
     settings = evidence.settings.bounce
     guess = guess_bounces(times, positions, bounces)
     if guess is None:
@@ -108,9 +143,10 @@ def _model(
     restitutions = impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples)
     notes = _restitution_notes(restitutions, settings)
     if audio is not None:
-        estimate = f"{audio.restitution:.4f} ± {audio.std:.4f}"
-        notes.insert(0, f"{audio.num_bounces} bounces are heard, with a restitution of {estimate}.")
+        notes.insert(0, f"{audio.num_bounces} bounces are heard, with a restitution of {audio.describe()}.")
     start = torch.tensor([float(guess.position[0])], dtype=torch.float64)
+    engine = _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings.radius * evidence.pixel)
+    push_steps = _push_steps(times, bounces, engine.dt, settings) if differing else []
 
     def setup(values: Values) -> Setup:
         zero = torch.zeros_like(values["floor"])
@@ -119,7 +155,8 @@ def _model(
         vx, vy = rotate(values["velocity"], -values["tilt"]).unbind(1)
         state = State(torch.stack([x, y, zero], 1), torch.stack([vx, vy, zero], 1))
         materials = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
-        return Setup(state, {**materials, "gravity": torch.stack([zero, values["gravity"]], 1)})
+        properties = {**materials, "gravity": torch.stack([zero, values["gravity"]], 1)}
+        return Setup(state, properties, _push_forces(values, push_steps, engine) if push_steps else None)
 
     def observe(sampled: SampledState) -> torch.Tensor:
         x, y = rotate(sampled.state.q[:, :2], sampled.values["tilt"]).unbind(1)
@@ -131,8 +168,8 @@ def _model(
     horizon_sample = max(second_flight_middle, min(bounces[0] + 3, len(times) - 1))
     return MotionModel(
         "bounce",
-        _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings.radius * evidence.pixel),
-        _unknowns(evidence, guess, audio, extent),
+        engine,
+        _unknowns(evidence, guess, audio, extent) + _pushes(guess, len(push_steps), settings),
         setup,
         observe,
         lambda values, known_values: _parameters(values, known_values, radius),
@@ -145,7 +182,7 @@ def _model(
         scale=lambda values, known_values: _scale(values, known_values, radius),
         length_powers={"gravity": 1, "radius": 1},
         state_length_power=1,
-        notes=notes,
+        notes=[_DIFFERING_NOTE] if differing else notes,
     )
 
 
@@ -171,6 +208,33 @@ def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | 
         Unknown("velocity", guess.velocity.tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("friction", friction, low=0.0, std=friction),
     ]
+
+
+def _pushes(guess: BounceGuess, count: int, settings: BounceSettings) -> list[Unknown]:
+    """Return the changes of velocity, along the floor and upward, that impacts have beside the law of all."""
+    fall_speed = abs(float(guess.velocity[1])) + 1e-9
+    speed = max(fall_speed, guess.restitution * math.sqrt(2 * guess.gravity * abs(guess.floor - guess.position[1])))
+    spreads = {"sideways_push": settings.sideways_push_std, "upward_push": settings.upward_push_std}
+    return [
+        Unknown(name, [0.0] * count, scale=0.1 * spread * speed, std=spread * speed, unit="px/s")
+        for name, spread in spreads.items()
+        if count
+    ]
+
+
+def _push_steps(times: np.ndarray, bounces: list[int], dt: float, settings: BounceSettings) -> list[int]:
+    """Return the engine step of each push, just after the first sample after its impact."""
+    delays = times[np.array(bounces) + 1] - times[0] + settings.push_delay * float(np.median(np.diff(times)))
+    return np.ceil(delays / dt).astype(int).tolist()
+
+
+def _push_forces(values: Values, steps: list[int], engine: rigid2d.World) -> Float[torch.Tensor, "batch steps nu"]:
+    """Return the forces that change the velocity by each push within one step."""
+    pushes = torch.stack([values["sideways_push"], -values["upward_push"]], 2)
+    forces = pushes.new_zeros(len(pushes), steps[-1] + 2, engine.nu)
+    mass = float(engine.properties.mass[0])
+    index = torch.tensor(steps)
+    return forces.index_add(1, index, torch.nn.functional.pad(pushes * mass / engine.dt, (0, engine.nu - 2)))
 
 
 def _scale(values: Values, known_values: KnownTensors, radius: float | None) -> torch.Tensor | None:
