@@ -28,9 +28,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "control": ("control.command:COMMANDS", "swing up a pendulum or play Breakout by control, and render a video"),
     "generate": ("datasets.commands:generate", "generate a data set of synthetic videos with their true states"),
     "import": ("datasets.commands:import_", "convert your own video to a data set"),
-    "show": ("datasets.commands:show", "draw the states of a data set over its frames"),
+    "show": ("datasets.showing:show", "draw the states of a data set over its frames"),
     "verify": ("datasets.commands:verify", "check the files of a data set for damage"),
-    "repair": ("datasets.commands:repair", "generate missing and damaged files of a data set again"),
+    "repair": ("datasets.registry:repair", "generate missing and damaged files of a data set again"),
     "fit": ("trainers.commands:run", "train a model, for example with --config trainers/pendulum.yaml"),
     "validate": ("trainers.commands:run", "evaluate a model on the validation set"),
     "test": ("trainers.commands:run", "evaluate a model on the test set"),
@@ -105,6 +105,8 @@ def _call(name: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(f"physvision {name}: interrupted", file=sys.stderr)
         return 130
+    if isinstance(result, Path):
+        print(result)
     return result if isinstance(result, int) else 0
 
 

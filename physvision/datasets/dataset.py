@@ -10,6 +10,7 @@ import torch
 from jaxtyping import UInt8
 
 from physvision.core import Clip, DataError, InputError, Trajectory
+from physvision.core.serialization import build_dataclass
 from physvision.datasets.folder import DataFolder
 from physvision.datasets.recipe import SPLITS, Field, FrameFormat
 from physvision.datasets.shards import CACHED_GROUPS, RecentGroups, ShardReader
@@ -50,8 +51,8 @@ class Dataset:
         description = self.folder.description()
         self.name: str = description["name"]
         self.recipe: dict = description["recipe"]
-        self.frame_format = FrameFormat.from_description(description["frame_format"])
-        self.fields = {name: Field.from_description(entry) for name, entry in description["fields"].items()}
+        self.frame_format = build_dataclass(FrameFormat, description["frame_format"], "frame_format")
+        self.fields = {name: build_dataclass(Field, entry, name) for name, entry in description["fields"].items()}
         self.shards = [shard for shard in self.folder.shards() if shard.split == split]
         checksums = self.folder.checksums()
         missing = [shard.file for shard in self.shards if shard.file not in checksums]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from physvision.core import StrPath
 from physvision.core.checks import check_count
 from physvision.datasets.executors import Executor, executor_of
 from physvision.datasets.folder import FORMAT, DataFolder, Shard, divide
@@ -31,20 +31,20 @@ def make_shard(recipe: Recipe, shard: Shard) -> bytes:
 
 def generate(
     recipe: Recipe,
-    out: str | os.PathLike[str],
+    out: StrPath | None = None,
     *,
     workers: int | None = None,
     executor: Executor = "local",
     progress: bool = True,
 ) -> Path:
-    """Make the data set of `recipe` in the folder `out`, and return the folder.
+    """Make the data set of a recipe, and return its folder.
 
     Call it again after an interruption to go on: missing and damaged shards are made, the others stay as they are. The
     result does not depend on the number of workers or interruptions.
 
     Args:
         recipe: Recipe of the data set.
-        out: Folder that is empty or holds a part of this very data set.
+        out: Folder that is empty or holds a part of this very data set; data/NAME of the recipe if None.
         workers: Number of processes; all cores if None.
         executor: "local", or "ray" for an existing Ray cluster (pip install 'physvision[ray]').
         progress: If true, draw a progress bar.
@@ -56,7 +56,7 @@ def generate(
     if workers is not None:
         check_count("workers", workers)
     run = executor_of(executor)
-    folder = DataFolder(out)
+    folder = DataFolder(out or f"data/{recipe.name}")
     with folder.prepared(describe(recipe)), frames_bar(progress) as bar:
         task = bar.add_task(f"{recipe.name}: checking", total=None)
         pending = [shard for shard in folder.shards() if folder.fault(shard) is not None]

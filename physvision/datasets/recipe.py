@@ -44,11 +44,6 @@ class Field:
         values = {**asdict(self), "shape": list(self.shape)}
         return {name: value for name, value in values.items() if value != getattr(Field, name, None)}
 
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> Field:
-        """Rebuild the field from its plain values."""
-        return cls(**{**description, "shape": tuple(description["shape"])})
-
 
 @dataclass(frozen=True)
 class FrameFormat:
@@ -79,12 +74,6 @@ class FrameFormat:
     def description(self) -> dict[str, Any]:
         """Plain values for the data set's description."""
         return {name: value for name, value in asdict(self).items() if value is not None}
-
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> FrameFormat:
-        """Rebuild the format from its plain values."""
-        rows = description.get("intrinsics")
-        return cls(**{**description, "intrinsics": None if rows is None else tuple(map(tuple, rows))})
 
 
 def check_number(

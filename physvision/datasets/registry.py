@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from physvision.core import DataError
+from physvision.core import DataError, StrPath
+from physvision.core.serialization import build_dataclass
 from physvision.datasets.billiards import BilliardsRecipe
 from physvision.datasets.block import BlockRecipe
 from physvision.datasets.dye import DyeRecipe
@@ -35,22 +35,23 @@ def recipe_of(description: dict) -> Recipe | None:
         raise DataError(
             f"the recipe of {description['name']} is of another version: {sorted(set(values) ^ names)} differ"
         )
-    return recipe_class(**{name: _tuples(value) for name, value in values.items()})
+    return build_dataclass(recipe_class, values, description["name"])
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def faults(path: str | os.PathLike[str]) -> dict[Shard, str]:
+def faults(path: StrPath) -> dict[Shard, str]:
     """Missing and damaged shards of the data set at `path`, with a description of each fault."""
     folder = DataFolder(path)
     results = {shard: folder.fault(shard) for shard in folder.shards()}
     return {shard: fault for shard, fault in results.items() if fault is not None}
 
 
-def repair(path: str | os.PathLike[str], workers: int | None = None, progress: bool = True) -> Path:
-    """Make the missing and damaged shards of the data set at `path` again, and no others.
+def repair(path: StrPath, workers: int | None = None, progress: bool = True) -> Path:
+    """Make the missing and damaged shards of a data set again, and no others.
+
+    Args:
+        path: Folder of the data set.
+        workers: Number of processes; all cores if None.
+        progress: If true, draw a progress bar.
 
     Raises:
         DataError: The data set was imported from a video; import it into the same folder again.

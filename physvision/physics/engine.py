@@ -17,6 +17,8 @@ from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
+# Kinetic and potential energy, J.
+Energies = tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]
 
 MAX_LINEARIZED_VELOCITIES = 2000  # the matrix then has 16 million numbers
 
@@ -326,8 +328,8 @@ class MechanicalEngine(Engine):
     def appearance(self, state: State | Trajectory, properties: Overrides = None) -> Appearance:
         """Poses and sizes of all shapes, rows as in `geometry`."""
         states, known, sizes = self._flatten(state, properties)
-        poses, extents = self._appearance(states, known)
-        return Appearance(poses.unflatten(0, sizes), extents.unflatten(0, sizes))
+        flat = self._appearance(states, known)
+        return Appearance(flat.poses.unflatten(0, sizes), flat.sizes.unflatten(0, sizes))
 
     def _flatten(self, state: State | Trajectory, properties: Overrides) -> tuple[State, Properties, tuple[int, ...]]:
         """All states as one batch with their properties, and the sizes of the batch's dimensions."""
@@ -340,15 +342,13 @@ class MechanicalEngine(Engine):
         self._check_state(state)
         return state, known, (state.batch,)
 
-    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    def _energy(self, state: State, properties: Any) -> Energies:
         raise NotImplementedError
 
-    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
+    def _poses(self, state: State, properties: Any) -> Float[Tensor, "batch bodies 4 4"]:
         raise NotImplementedError
 
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
+    def _appearance(self, state: State, properties: Any) -> Appearance:
         raise NotImplementedError
 
     def _store(self, name: str, value: Any) -> None:

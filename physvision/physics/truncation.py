@@ -34,7 +34,7 @@ def truncated_rollout(
     """
     length, dtype = truncate or steps, state.q.dtype
     q, v = state.q.double(), state.v.double()
-    u = q.new_zeros(state.batch, steps, nu) if controls is None else controls.double()
+    u = q.new_zeros(1, 1, nu).expand(state.batch, steps, nu) if controls is None else controls.double()
     positions, velocities, results, starts = [], [], [], list(range(0, steps, length))
     for start in starts:
         q, v, *result = run(q, v, u[:, start : start + length])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -14,8 +13,6 @@ import numpy as np
 
 from physvision.core import FileError
 from physvision.report.output import partial
-
-_CHUNK_ROWS = 4096  # rows that are copied at a time into the archive
 
 
 class StateTables:
@@ -103,18 +100,8 @@ class StateTables:
     def _write_archive(self, path: Path) -> None:
         """Write the fields as arrays of one archive for `numpy.load`."""
         rows = self.read()
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in self.row.names or ():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    kind, shape = self.row[name].base, (len(rows), *self.row[name].shape)
-                    header = {"descr": kind.str, "fortran_order": False, "shape": shape}
-                    np.lib.format.write_array_header_2_0(file, header)
-                    for start in range(0, len(rows), _CHUNK_ROWS):
-                        file.write(np.ascontiguousarray(rows[name][start : start + _CHUNK_ROWS]).tobytes())
-            texts = {"objects": self.objects, "coordinates": [*self.coordinates], "units": [*self.coordinates.values()]}
-            for name, values in texts.items():
-                with archive.open(f"{name}.npy", "w") as file:
-                    np.lib.format.write_array(file, np.array(values))
+        texts = {"objects": self.objects, "coordinates": [*self.coordinates], "units": [*self.coordinates.values()]}
+        np.savez_compressed(path, **{name: rows[name] for name in self.row.names or ()}, **texts)
 
     def _open(self, path: Path) -> IO[bytes]:
         try:

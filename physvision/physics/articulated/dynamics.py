@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import State
+from physvision.core import Appearance, State
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.kernels import batched_function
 from physvision.kernels.launching import inside_vmap, outside_transforms
@@ -154,16 +154,14 @@ class TreeDynamics(MechanicalEngine):
             placements = link_parameters.bodies_in_links(self._cast(state, properties))
         return link_parameters.body_poses(placements, rotation, position)
 
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
+    def _appearance(self, state: State, properties: Properties) -> Appearance:
         p = self._cast(state, properties)
         bodies = self._poses(state, properties)
         # Row 0 is the world, the bodies follow.
         world = torch.eye(4, dtype=bodies.dtype, device=bodies.device).expand(state.batch, 1, 4, 4)
         carriers = torch.cat([world, bodies], 1)
         rows = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
-        return carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1)
+        return Appearance(carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1))
 
     def _cache(self, like: Tensor) -> StructCache:
         """Cache for calls in the dtype and on the device of a tensor."""

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from typing_extensions import override
 
-from physvision.core import InputError, State, Status, Trajectory
+from physvision.core import Appearance, InputError, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
-from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.engine import Energies, MechanicalEngine, Overrides
 from physvision.physics.fluid.grid import axis_operators, grid_bases
 from physvision.physics.fluid.properties import FlowProperties
 from physvision.physics.fluid.rollout import Rollout
@@ -152,18 +151,15 @@ class Flow(MechanicalEngine):
         self._store("dye", _as_shape("dye", 0.0 if dye is None else dye, (nx, ny)))
         self.set_properties(FlowProperties(**leaves))
 
-    @override
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """Fluid at rest with the initial dye."""
         dye = self.get_buffer("_dye").to(dtype).reshape(1, -1).repeat(check_count("batch", batch), 1)
         return State(dye, dye.new_zeros(batch, self.nv))
 
-    @override
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """Dye changed by the first numbers of `dv`."""
         return q + dv[..., : self.nq]
 
-    @override
     def difference(self, q0: Float[Tensor, "batch nq"], q1: Float[Tensor, "batch nq"]) -> Float[Tensor, "batch nv"]:
         """Difference of the dye, followed by zeros."""
         return torch.nn.functional.pad(q1 - q0, (0, self.nv - self.nq))
@@ -253,7 +249,6 @@ class Flow(MechanicalEngine):
             accelerations.append((jet.direction[axis] * torch.exp(-squared / (2 * radius**2)))[None])
         return torch.cat(accelerations)
 
-    @override
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
@@ -271,22 +266,16 @@ class Flow(MechanicalEngine):
         status = Status(converged, residual, torch.ones_like(failed), failed, first_underresolved_step=underresolved)
         return Trajectory(q, v, status, self.dt)
 
-    @override
     def _failure_advice(self) -> str:
         return "The flow should pass at most half a cell in a step: reduce dt, or raise the viscosity. "
 
-    @override
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         return state.q.new_zeros(state.batch, 0, 4, 4)
 
-    @override
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
-        return self._poses(state, properties), state.q.new_zeros(state.batch, 0, 3)
+    def _appearance(self, state: State, properties: Properties) -> Appearance:
+        return Appearance(self._poses(state, properties), state.q.new_zeros(state.batch, 0, 3))
 
-    @override
-    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    def _energy(self, state: State, properties: Properties) -> Energies:
         """Kinetic energy, and potential energy of heavy dye in gravity."""
         leaves = self._leaves(properties, state)
         weight = leaves["density"] * self.spacing[0] * self.spacing[1]

@@ -12,14 +12,13 @@ from torch import Tensor
 from torch.nn import functional
 from typing_extensions import override
 
-from physvision.core import InputError, Placed, Sphere, State, Status, Trajectory
+from physvision.core import Appearance, InputError, Placed, Sphere, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.kernels.launching import argument, launch
-from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.engine import Energies, MechanicalEngine, Overrides
 from physvision.physics.particle import kernels
 from physvision.physics.particle.properties import ParticleProperties, pack
-from physvision.physics.properties import Properties
 from physvision.physics.truncation import first_marked_step, truncated_rollout
 
 DRAWN_RADIUS = 0.05  # of the sphere that stands for the particle, m
@@ -105,8 +104,7 @@ class Particle(MechanicalEngine):
             return properties.length.to(state.q).reshape(-1, 1) * torch.cat([state.q.sin(), -state.q.cos()], 1)
         return functional.pad(state.q, (0, 2 - self.nq))
 
-    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
-        assert isinstance(properties, ParticleProperties)
+    def _poses(self, state: State, properties: ParticleProperties) -> Float[Tensor, "batch bodies 4 4"]:
         position = self._positions(state, properties)
         angle = -state.q[:, :1] if self.path == "circle" else torch.zeros_like(state.q[:, :1])
         c, s, zero, unit = angle.cos(), angle.sin(), torch.zeros_like(angle), torch.ones_like(angle)
@@ -114,15 +112,11 @@ class Particle(MechanicalEngine):
         rows = [c, zero, s, x, zero, unit, zero, zero, -s, zero, c, z, zero, zero, zero, unit]
         return torch.cat(rows, 1).reshape(-1, 1, 4, 4)
 
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
-        assert isinstance(properties, ParticleProperties)
+    def _appearance(self, state: State, properties: ParticleProperties) -> Appearance:
         radius = properties.radius.to(state.q).reshape(-1, 1, 1).expand(state.batch, 1, 1)
-        return self._poses(state, properties), functional.pad(radius, (0, 2))
+        return Appearance(self._poses(state, properties), functional.pad(radius, (0, 2)))
 
-    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-        assert isinstance(properties, ParticleProperties)
+    def _energy(self, state: State, properties: ParticleProperties) -> Energies:
         p = properties.to(state.q)
         displacement = state.q - p.rest
         is_circle = self.path == "circle"

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import State
+from physvision.physics.engine import Energies
 from physvision.physics.rigid2d.compiler import Model
 from physvision.physics.rigid2d.properties import WorldProperties
 
@@ -33,9 +34,7 @@ def poses(model: Model, state: State, properties: WorldProperties) -> Float[Tens
     return torch.stack(rows, -1).unflatten(-1, (4, 4))
 
 
-def energy(
-    model: Model, state: State, properties: WorldProperties
-) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+def energy(model: Model, state: State, properties: WorldProperties) -> Energies:
     """Return the kinetic energy, and that of gravity, joint springs and springs."""
     p = properties.to(state.q)
     q, v = state.q.unflatten(1, (-1, 3)), state.v.unflatten(1, (-1, 3))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -12,13 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from physvision.core import InputError, Placed, State, Status, Trajectory
+from physvision.core import Appearance, InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.batched_function import apply, is_traced
 from physvision.kernels.launching import outside_transforms
-from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.engine import Energies, MechanicalEngine, Overrides
 from physvision.physics.lcp import SolverSettings
-from physvision.physics.properties import Properties
 from physvision.physics.rigid2d import energy as mechanics
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, _numbers
 from physvision.physics.rigid2d.compiler import Model, compile_model
@@ -27,6 +25,7 @@ from physvision.physics.rigid2d.penetration import separate
 from physvision.physics.rigid2d.properties import WorldProperties, pack
 from physvision.physics.rigid2d.rollout import Kernels, Rollout
 from physvision.physics.rigid2d.settings import StepSettings
+from physvision.physics.truncation import first_marked_step, truncated_rollout
 
 _PALETTE = (
     (0.12, 0.47, 0.71),
@@ -120,23 +119,30 @@ class World(MechanicalEngine):
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        theta = self._theta(properties, state)
-        length = truncate or steps
-        q, v = state.q.double(), state.v.double()
-        u = q.new_zeros(1, 1, self.nu).expand(state.batch, steps, -1) if controls is None else controls.double()
-        segments = []
-        for start in range(0, steps, length):
-            count = self.substeps * min(length, steps - start)
-            control = u[:, start : start + length]
-            if self.substeps > 1 and controls is not None:
-                control = control.repeat_interleave(self.substeps, 1)
-            elif self.substeps > 1:
-                control = control[:, :1].expand(-1, count, -1)
-            operation = Rollout(self._on(q.device), count, is_traced(q, v, control, theta))
-            outputs = apply(operation, q, v, control, theta)
-            segments.append((outputs[0][:, :: self.substeps], outputs[1][:, :: self.substeps], *outputs[2:]))
-            q, v = outputs[0][:, -1].detach(), outputs[1][:, -1].detach()
-        return _join(segments, length, self.substeps, state.q.dtype, self.dt)
+        theta, kernels, substeps = self._theta(properties, state), self._on(state.q.device), self.substeps
+
+        def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
+            control = u[:, :, None].expand(-1, -1, substeps, -1).flatten(1, 2)
+            operation = Rollout(kernels, control.shape[1], is_traced(q, v, control, theta))
+            all_q, all_v, *report = apply(operation, q, v, control, theta)
+            return all_q[:, ::substeps], all_v[:, ::substeps], *report
+
+        q, v, reports, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
+        operations, residuals, iterations, *marks, _ = zip(*reports, strict=True)
+        # Step k ends with substep k · substeps; −1 stays.
+        failed, underresolved = (
+            first_marked_step(starts, [torch.where(mark < 0, mark, (mark + substeps - 1) // substeps) for mark in part])
+            for part in marks
+        )
+        status = Status(
+            converged=failed < 0,
+            residual=torch.stack(residuals).amax(0).to(q.dtype),
+            iterations=torch.stack(iterations).amax(0).long(),
+            first_failed_step=failed,
+            fallback_steps=(torch.cat(operations, 1) < 0).sum(1),
+            first_underresolved_step=underresolved,
+        )
+        return Trajectory(q, v, status, self.dt)
 
     def _step_with_force(
         self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
@@ -196,53 +202,18 @@ class World(MechanicalEngine):
             placed.append(Placed(body.shape, i, color=color, name=self.model.names[i]))
         return tuple(placed)
 
-    def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
+    def _poses(self, state: State, properties: WorldProperties) -> Float[Tensor, "batch bodies 4 4"]:
         """Return the frame of every body in the world, in the order given."""
-        assert isinstance(properties, WorldProperties)
         return mechanics.poses(self.model, state, properties)
 
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
-        assert isinstance(properties, WorldProperties)
+    def _appearance(self, state: State, properties: WorldProperties) -> Appearance:
         poses = mechanics.poses(self.model, state, properties)
         given = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
         radius = properties.radius.to(poses)
         circle_sizes = torch.stack([radius, torch.zeros_like(radius), torch.zeros_like(radius)], -1)
         circles = torch.tensor([isinstance(body, Circle) for body in self.model.bodies], device=poses.device)
-        return poses, torch.where(circles[:, None], circle_sizes, given).expand(state.batch, -1, -1)
+        sizes = torch.where(circles[:, None], circle_sizes, given)
+        return Appearance(poses, sizes.expand(state.batch, -1, -1))
 
-    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-        assert isinstance(properties, WorldProperties)
+    def _energy(self, state: State, properties: WorldProperties) -> Energies:
         return mechanics.energy(self.model, state, properties)
-
-
-def _join(segments: list[tuple[Tensor, ...]], length: int, substeps: int, dtype: torch.dtype, dt: float) -> Trajectory:
-    """Join the trajectories of consecutive segments, each of `length` steps but the last."""
-    q, v = segments[0][:2]
-    if len(segments) > 1:
-        q, v = (torch.cat([segments[0][k], *(later[k][:, 1:] for later in segments[1:])], 1) for k in range(2))
-    status = _status(segments[0], dtype)
-    for number, segment in enumerate(segments[1:], 1):
-        status = status.then(_status(segment, dtype), number * length * substeps)
-    if substeps > 1:
-        # Step k ends with substep k · substeps; −1 stays.
-        failed, underresolved = (
-            torch.where(step >= 0, (step + substeps - 1) // substeps, step)
-            for step in (status.first_failed_step, status.first_underresolved_step)
-        )
-        status = replace(status, first_failed_step=failed, first_underresolved_step=underresolved)
-    return Trajectory(q.to(dtype), v.to(dtype), status, dt)
-
-
-def _status(segment: tuple[Tensor, ...], dtype: torch.dtype) -> Status:
-    """Return the status of one segment, its steps counted in substeps."""
-    operations, residual, iterations, failed, underresolved = segment[2:7]
-    return Status(
-        converged=failed < 0,
-        residual=residual.to(dtype),
-        iterations=iterations.long(),
-        first_failed_step=failed.long(),
-        fallback_steps=(operations < 0).sum(1),
-        first_underresolved_step=underresolved.long(),
-    )

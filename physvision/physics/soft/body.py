@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from typing_extensions import override
 
-from physvision.core import Circle, InputError, Placed, Sphere, State, Status, Trajectory
+from physvision.core import Appearance, Circle, InputError, Placed, Sphere, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.core.mesh import Mesh
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
-from physvision.physics.engine import MechanicalEngine, Overrides
+from physvision.physics.engine import Energies, MechanicalEngine, Overrides
 from physvision.physics.properties import Constraint, Properties
 from physvision.physics.soft.compiler import compile_body
 from physvision.physics.soft.description import LAWS, Material, Muscle, SoftContact, check_numbers
@@ -137,7 +136,6 @@ class SoftBody(MechanicalEngine):
         """Positions of the colliders' centers, m."""
         return state.q.unflatten(-1, (-1, self.axes))[..., len(self.mesh.nodes) :, :]
 
-    @override
     def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
         """Declared ranges, and elements that are neither flat nor inverted at rest."""
         constraints = list(own.constraints(name, value))
@@ -147,7 +145,6 @@ class SoftBody(MechanicalEngine):
             constraints.append(Constraint(volumes, "positive", "elements of positive volume"))
         return constraints
 
-    @override
     def _failure_advice(self) -> str:
         if self.implicit:
             return "Elements may be inverted at the start, or the step too long for a law that softens. "
@@ -163,7 +160,6 @@ class SoftBody(MechanicalEngine):
                 self._cached[device] = BodyLauncher(options, scalars, self._compiled, device)
         return self._cached[device]
 
-    @override
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
@@ -181,28 +177,21 @@ class SoftBody(MechanicalEngine):
         residual = torch.stack(residuals).amax(0).to(q.dtype)
         return Trajectory(q, v, Status(first < 0, residual, torch.stack(iterations).amax(0).long(), first), self.dt)
 
-    @override
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         positions = torch.nn.functional.pad(state.q.unflatten(-1, (-1, self.axes)), (0, 3 - self.axes))
         poses = torch.eye(4).to(positions).expand(*positions.shape[:2], 4, 4).clone()
         poses[..., :3, 3] = positions
         return poses
 
-    @override
-    def _appearance(
-        self, state: State, properties: Properties
-    ) -> tuple[Float[Tensor, "batch shapes 4 4"], Float[Tensor, "batch shapes 3"]]:
-        assert isinstance(properties, SoftProperties)
+    def _appearance(self, state: State, properties: SoftProperties) -> Appearance:
         sizes = state.q.new_tensor([placed.shape.sizes for placed in self.geometry])
         sizes = sizes.expand(state.batch, -1, 3).clone()
         balls = [k for k, collider in enumerate(self.colliders) if collider.half_size is None]
         sizes[:, [len(self.mesh.nodes) + k for k in balls], 0] = properties.radius[..., balls].to(sizes)
-        return self._poses(state, properties), sizes
+        return Appearance(self._poses(state, properties), sizes)
 
-    @override
-    def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    def _energy(self, state: State, properties: SoftProperties) -> Energies:
         """Kinetic energy, and that of strain, bending, gravity and loads, without muscles and contacts."""
-        assert isinstance(properties, SoftProperties)
         p = self._compiled.pack(properties, state.batch)
         x, v = (value.double().unflatten(-1, (-1, self.axes)) for value in (state.q, state.v))
         edges = element_edges(x, self._compiled.indices("corners", x.device))
