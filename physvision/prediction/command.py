@@ -72,9 +72,9 @@ def predict(
     return INTERRUPTED if data.interruption else 0
 
 
-def print_summary(data: ReportData, files: Sequence[Path], console: Console | None = None) -> None:
+def print_summary(data: ReportData, files: Sequence[Path]) -> None:
     """Print the summary of a run and the files of its results."""
-    console = console or Console()
+    console = Console()
     head = Text(data.scene.title, style="bold")
     head.append(
         f" in {data.name}: {len(data.rows)} frames, {data.rows['time'][-1]:.2f} s, "

@@ -68,9 +68,9 @@ def gradients(engine, keep, steps=STEPS):
         PeriodicCheckpoints(7),
         PeriodicCheckpoints(STEPS),
         PeriodicCheckpoints(900),
-        BinomialCheckpoints(3, 2),
-        BinomialCheckpoints(1, 9),
-        ReversedSteps(8),
+        BinomialCheckpoints(3, segment=2),
+        BinomialCheckpoints(1, segment=9),
+        ReversedSteps(segment=8),
     ],
     ids=repr,
 )

@@ -43,8 +43,13 @@ addEventListener("load", () => setTimeout(() => {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    data = save(rolling.predictor(), rolling.film(folder / "a <b> & c.mkv", 60), folder)
+    finished = []
+    video = rolling.film(folder / "a <b> & c.mkv", 60)
+    data = save(rolling.predictor(), video, folder, on_finish=lambda *results: finished.append(results))
     assert data.notes() == []
+    ((final, paths),) = finished
+    assert final is data
+    assert folder / "report.html" in paths
     return folder / "report.html"
 
 

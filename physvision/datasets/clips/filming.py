@@ -85,7 +85,7 @@ class Filming:
     repeat: int = 1
 
     @classmethod
-    def at_random(cls, random: np.random.Generator, fast: bool = False, tall: bool = False) -> Filming:
+    def at_random(cls, random: np.random.Generator, fast: bool, tall: bool) -> Filming:
         """Random options as people film: by hand or not, in good light or not.
 
         Args:

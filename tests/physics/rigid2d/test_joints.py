@@ -11,7 +11,7 @@ from physics.rigid2d.scenes import ball, start
 from scipy.special import ellipk
 
 from physvision.core import State
-from physvision.physics import rigid2d
+from physvision.physics import lcp, rigid2d
 
 
 def pendulum(dt=1 / 30, angle=math.pi / 2, **joint):
@@ -34,6 +34,17 @@ def test_a_pendulum_keeps_its_energy_and_its_rod():
     lost = (kinetic + potential - potential[0]).abs().max() / 10_000
     assert lost < 0.005
     assert rod_error(trajectory) < 1e-9 * 100
+
+
+def test_the_joints_of_a_compliant_solver_yield():
+    def stretching(**settings):
+        joint = rigid2d.Revolute("bob", None, (0, 0))
+        world = rigid2d.World([ball((100, 0), name="bob")], [joint], gravity=(0, 100), dt=1 / 30, **settings)
+        final = world.rollout(start(world), 30).final
+        return (final.q[0, :2] @ final.v[0, :2]).abs() / 100
+
+    assert stretching() < 1e-9 * 100
+    assert stretching(solver_settings=lcp.SolverSettings(joint_compliance=1e-3)) > 1e-5 * 100
 
 
 def test_a_pendulum_swings_with_its_exact_period():
