@@ -16,10 +16,7 @@ from .sparse_system import factor_system, row_displacement, set_contact_stiffnes
 @wp.func
 def has_free_friction(p: Problem, i: int):
     """Return 1 if the friction of contact i is unknown: it has some, and does not slide from the start."""
-    result = wp.int32(0)
-    if p.sliding[i] == 0 and p.friction[i] > scalar(0.0):
-        result = wp.int32(1)
-    return result
+    return wp.where(p.sliding[i] == 0 and p.friction[i] > scalar(0.0), 1, 0)
 
 
 @wp.func

@@ -14,7 +14,7 @@ from .linear import factor_bordered, solve, solve_transposed
 from .mode_search import search_modes
 from .precision import Array1d, IntArray1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem, bind_contacts, clear
-from .rows import add_row, weighted_velocity
+from .rows import add_row, row_body, weighted_velocity
 
 
 @wp.func
@@ -24,7 +24,7 @@ def assemble_delassus(p: Problem, n: int):
         p.first_end[body] = -1
     for back in range(2 * n):
         end = 2 * n - 1 - back
-        body = body_at_end(p, end)
+        body = row_body(p, end // 2, end % 2)
         if p.inverse_mass[3 * body] > scalar(0.0):
             p.next_end[end] = p.first_end[body]
             p.first_end[body] = end
@@ -32,7 +32,7 @@ def assemble_delassus(p: Problem, n: int):
     rows = p.rows
     columns = p.columns
     for end in range(2 * n):
-        body = body_at_end(p, end)
+        body = row_body(p, end // 2, end % 2)
         partner = p.first_end[body]
         while partner >= 0:
             total = p.delassus[end // 2 * n + partner // 2]
@@ -49,10 +49,7 @@ def is_work_exhausted(p: Problem):
     Refinements, whose number depends on rounding, have a budget of their own, twice as large: nearly always the
     first one ends the step, and it does not depend on the order of bodies.
     """
-    exhausted = wp.int32(0)
-    if p.work > p.work_budget or p.refinement_work > 2 * p.work_budget:
-        exhausted = wp.int32(1)
-    return exhausted
+    return wp.where(p.work > p.work_budget or p.refinement_work > 2 * p.work_budget, 1, 0)
 
 
 @wp.func
@@ -61,15 +58,6 @@ def charge_work(p: Problem, contacts: int):
     contact_rows = 2 * contacts
     n = p.joint_rows + contact_rows
     p.work = p.work + (n * n + 20 * n * p.joint_band) // 100 + (contact_rows * n * n) // 200
-
-
-@wp.func
-def body_at_end(p: Problem, end: int):
-    """Return the body at an end of a row; row r has the ends 2 r and 2 r + 1."""
-    body = p.row_a[end // 2]
-    if end % 2 == 1:
-        body = p.row_b[end // 2]
-    return body
 
 
 @wp.func
@@ -91,9 +79,7 @@ def select_active_rows(p: Problem, contacts: int):
 @wp.func
 def row_compliance(p: Problem, row: int, size: int):
     """Return the compliance of a row, a fraction of its diagonal."""
-    fraction = p.settings.joint_compliance
-    if row >= p.joint_rows:
-        fraction = p.settings.contact_compliance
+    fraction = wp.where(row >= p.joint_rows, p.settings.contact_compliance, p.settings.joint_compliance)
     return fraction * wp.abs(p.delassus[row * size + row])
 
 
@@ -136,10 +122,7 @@ def active_entry(p: Problem, row: int, column: int, size: int):
 @wp.func
 def solve_count(p: Problem, n: int):
     """Return the number of solutions with refinements; joints alone are stiff enough for one."""
-    count = wp.int32(1)
-    if n > p.joint_rows:
-        count = p.settings.contact_refinements + 1
-    return count
+    return wp.where(n > p.joint_rows, p.settings.contact_refinements + 1, 1)
 
 
 @wp.func
@@ -150,8 +133,7 @@ def solve_active(p: Problem, n: int, contacts: int, multipliers: Array1d):
     (F + D) λ′ = −b + D λ: the remaining error falls by the compliance's size each time, and the distribution stays.
     """
     size = p.joint_rows + 2 * contacts
-    for i in range(size):
-        multipliers[i] = scalar(0.0)
+    clear(multipliers, size)
     for refinement in range(solve_count(p, n)):
         for i in range(n):
             p.active_solution[i] = -p.offset[p.active_rows[i]]
@@ -287,8 +269,7 @@ def solve_contacts_adjoint(
     assemble_delassus(p, size)
     n = select_active_rows(p, contacts)
     factor_active(p, n, size)
-    for r in range(size):
-        p.row_adjoint[r] = scalar(0.0)
+    clear(p.row_adjoint, size)
     for refinement in range(solve_count(p, n)):
         for i in range(n):
             r = p.active_rows[i]

@@ -251,9 +251,7 @@ def modes_from_iterate(p: Problem, contacts: int):
                     backward = p.iterate[at + 4] > p.iterate[at + 5]
                 if backward or forward:
                     p.mode[i] = SLIDE
-                    p.ratio[i] = p.friction[i]
-                    if not backward:
-                        p.ratio[i] = -p.friction[i]
+                    p.ratio[i] = wp.where(backward, p.friction[i], -p.friction[i])
 
 
 @wp.func
@@ -275,9 +273,8 @@ def interior_point(
     check_residual = wp.float64(1.0) * p.settings.first_mode_check
     verified = wp.int32(0)
     short_steps = wp.int32(0)
-    max_short_steps = wp.int32(p.settings.max_short_steps)
-    if p.relaxation > scalar(0.0):
-        max_short_steps = wp.int32(p.settings.max_relaxed_short_steps)
+    is_relaxed = p.relaxation > scalar(0.0)
+    max_short_steps = wp.where(is_relaxed, p.settings.max_relaxed_short_steps, p.settings.max_short_steps)
     running = wp.int32(1)
     while running == 1:
         update_row_velocities(p, contacts, multipliers)

@@ -99,9 +99,7 @@ def factor_bordered(matrix: Array1d, order: IntArray1d, n: int, inner: int, band
         band_end = wp.min(k + band, inner - 1)
         inverse = scalar(1.0) / matrix[k * n + k]
         for row in range(k + 1, band_end + 1 + n - inner):
-            i = row
-            if row > band_end:
-                i = row - band_end - 1 + inner
+            i = wp.where(row > band_end, row - band_end - 1 + inner, row)
             if matrix[i * n + k] != scalar(0.0):
                 multiplier = matrix[i * n + k] * inverse
                 matrix[i * n + k] = multiplier

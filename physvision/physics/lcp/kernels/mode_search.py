@@ -117,9 +117,7 @@ def search_modes(
         and attempt < p.settings.max_attempts
         and p.factorizations < max_factorizations - 2 * p.settings.relaxed_factorizations
     ):
-        start_scale = scalar(1.0)
-        if attempt == 1 or attempt == 4:
-            start_scale = scalar(p.settings.near_bounds_scale)
+        start_scale = wp.where(attempt == 1 or attempt == 4, p.settings.near_bounds_scale, scalar(1.0))
         if attempt == 2:
             p.softness = p.settings.softer_compliance
         elif attempt == 3:
@@ -136,8 +134,7 @@ def search_modes(
         else:
             modes_from_iterate(p, contacts)
     if verified == 1:
-        for r in range(size):
-            multipliers[r] = p.solution[r]
+        copy(p.solution, multipliers, size)
     p.iterations = wp.max(p.iterations, p.factorizations - start)
     update_row_velocities(p, contacts, multipliers)
     relaxation = p.relaxation

@@ -7,6 +7,12 @@ from .problem import Problem
 
 
 @wp.func
+def row_body(p: Problem, r: int, side: int):
+    """Return the first (side 0) or second (side 1) body of row r."""
+    return wp.where(side == 1, p.row_b[r], p.row_a[r])
+
+
+@wp.func
 def row_velocity(p: Problem, rows: Array1d, r: int, v: Array1d):
     """Return row r times the vector v over bodies."""
     a = 3 * p.row_a[r]
@@ -38,23 +44,11 @@ def apply_impulse(p: Problem, rows: Array1d, r: int, factor: scalar, v: Array1d)
 
 
 @wp.func
-def delassus_entry(p: Problem, rows: Array1d, columns: Array1d, i: int, j: int):
-    """Return entry (i, j) of the Delassus matrix: the velocity of row i per unit of multiplier j."""
-    total = scalar(0.0)
-    for side_i in range(2):
-        body = p.row_a[i]
-        if side_i == 1:
-            body = p.row_b[i]
-        for side_j in range(2):
-            body_j = p.row_a[j]
-            if side_j == 1:
-                body_j = p.row_b[j]
-            if body == body_j:
-                for k in range(3):
-                    total += (
-                        rows[6 * i + 3 * side_i + k] * p.inverse_mass[3 * body + k] * columns[6 * j + 3 * side_j + k]
-                    )
-    return total
+def apply_impulses(p: Problem, rows: Array1d, multipliers: Array1d, size: int, v: Array1d):
+    """Add the effect of the multipliers of the first `size` rows to the vector v."""
+    for r in range(size):
+        if multipliers[r] != scalar(0.0):
+            apply_impulse(p, rows, r, multipliers[r], v)
 
 
 @wp.func

@@ -13,16 +13,17 @@ import warp as wp
 from .linear import add_multiple, dot
 from .precision import Array1d, scalar
 from .problem import OPEN, STICK, Problem, clear
-from .rows import apply_impulse, delassus_entry, row_velocity
+from .rows import apply_impulse, row_body, row_velocity
 
 
 @wp.func
 def delassus_diagonal(p: Problem, contacts: int):
     """Set `diagonal` to that of the Delassus matrix; one for a row without effect."""
     for r in range(p.joint_rows + 2 * contacts):
-        p.diagonal[r] = delassus_entry(p, p.rows, p.columns, r, r)
-        if not (p.diagonal[r] > scalar(0.0)):
-            p.diagonal[r] = scalar(1.0)
+        entry = scalar(0.0)
+        for k in range(6 * r, 6 * r + 6):
+            entry += p.rows[k] * p.inverse_mass[3 * row_body(p, r, k // 3 % 2) + k % 3] * p.columns[k]
+        p.diagonal[r] = wp.where(entry > scalar(0.0), entry, scalar(1.0))
 
 
 @wp.func
@@ -49,9 +50,7 @@ def order_bodies(p: Problem, contacts: int):
             body = p.queue[processed]
             processed += 1
             for k in range(p.joint_rows + contacts):
-                r = k
-                if k >= p.joint_rows:
-                    r = 2 * k - p.joint_rows
+                r = wp.where(k >= p.joint_rows, 2 * k - p.joint_rows, k)
                 if p.row_a[r] == body:
                     count = enqueue_body(p, p.row_b[r], p.island[body], count)
                 elif p.row_b[r] == body:
@@ -157,9 +156,7 @@ def factor_system(p: Problem, contacts: int, n: int):
         if row >= 0:
             add_entry(p, n, row, row, p.settings.joint_compliance * p.diagonal[r])
             for k in range(6):
-                column = p.body_unknown[p.row_a[r]]
-                if k >= 3:
-                    column = p.body_unknown[p.row_b[r]]
+                column = p.body_unknown[row_body(p, r, k // 3)]
                 if column >= 0:
                     add_entry(p, n, row, column + k % 3, p.rows[6 * r + k])
                     add_entry(p, n, column + k % 3, row, -p.columns[6 * r + k])
@@ -172,9 +169,7 @@ def factor_system(p: Problem, contacts: int, n: int):
             p.lower[i * n + j] = below / p.upper[j * n + j]
             p.upper[i * n + j] = above
         pivot = p.upper[i * n + i] - dot(p.lower, i * n + start, p.upper, i * n + start, i - start)
-        if wp.abs(pivot) < scalar(1.0e-30):
-            pivot = scalar(1.0e-30)
-        p.upper[i * n + i] = pivot
+        p.upper[i * n + i] = wp.where(wp.abs(pivot) < scalar(1.0e-30), scalar(1.0e-30), pivot)
 
 
 @wp.func

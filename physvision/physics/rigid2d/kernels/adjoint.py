@@ -230,9 +230,7 @@ def smooth_step_backward(m: Model, d: Data, contacts: int, h: scalar, event: int
         duration_bar = smooth_step_adjoint(m, d, contacts, h, d.seed_q, d.seed_v, scalar(0.0)) - d.time_left_bar
         event_gradient(m, d, contacts, event, index, scalar(1.0), scalar(0.0))
         rate = smooth_step_adjoint(m, d, contacts, h, d.event_q, d.event_v, scalar(0.0))
-        factor = scalar(0.0)
-        if wp.abs(rate) > m.restitution_threshold:
-            factor = -duration_bar / rate
+        factor = wp.where(wp.abs(rate) > m.restitution_threshold, -duration_bar / rate, scalar(0.0))
         event_gradient(m, d, contacts, event, index, factor, scalar(1.0))
         for k in range(3 * (m.bodies + 1)):
             d.event_q[k] = d.event_q[k] + d.seed_q[k]

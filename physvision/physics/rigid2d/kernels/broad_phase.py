@@ -41,10 +41,7 @@ def sweep_axis(m: Model, q: Array1d):
         if m.state_index[body] >= 0:
             low = wp.min(low, position(q, body))
             high = wp.max(high, position(q, body))
-    axis = wp.int32(0)
-    if high[1] - low[1] > high[0] - low[0]:
-        axis = wp.int32(1)
-    return axis
+    return wp.where(high[1] - low[1] > high[0] - low[0], 1, 0)
 
 
 @wp.func

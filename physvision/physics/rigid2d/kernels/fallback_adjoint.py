@@ -10,7 +10,7 @@ import warp as wp
 from physvision.physics.lcp.kernels.active_set import has_free_friction
 from physvision.physics.lcp.kernels.contact_solver import subtract_row_forces
 from physvision.physics.lcp.kernels.problem import OPEN, SLIDE, bind_contacts, clear, copy
-from physvision.physics.lcp.kernels.rows import add_row, row_velocity
+from physvision.physics.lcp.kernels.rows import add_row, row_body, row_velocity
 from physvision.physics.lcp.kernels.sparse_system import (
     delassus_diagonal,
     factor_system,
@@ -35,9 +35,7 @@ def compliance_adjoint(m: Model, d: Data, rows: Array1d, r: int):
     """Add the cotangents of row r's compliance, ε (R W Rᵀ) λ, to those of the row and of masses."""
     bar = -d.lcp.row_adjoint[r] * d.lcp.softness * d.lambda0[r]
     for side in range(2):
-        body = d.lcp.row_a[r]
-        if side == 1:
-            body = d.lcp.row_b[r]
+        body = row_body(d.lcp, r, side)
         c = 6 * r + 3 * side
         for k in range(3):
             d.rows_bar[c + k] = d.rows_bar[c + k] + scalar(2.0) * bar * d.lcp.inverse_mass[3 * body + k] * rows[c + k]
@@ -94,9 +92,7 @@ def correction_adjoint(m: Model, d: Data, contacts: int):
     for i in range(contacts):
         r = m.joint_rows + 2 * i
         if d.mode0[i] != OPEN:
-            gap_bar = -d.lcp.row_adjoint[r]
-            if d.target[r] == scalar(0.0):
-                gap_bar = scalar(0.0)
+            gap_bar = wp.where(d.target[r] == scalar(0.0), scalar(0.0), -d.lcp.row_adjoint[r])
             contact_rows_adjoint(m, d, d.event_q, i, d.rows_bar, r, gap_bar, d.seed_q)
 
 

@@ -14,7 +14,7 @@ import warp as wp
 
 from physvision.physics.lcp.kernels.mode_search import search_modes
 from physvision.physics.lcp.kernels.problem import OPEN, SLIDE, STICK, clear, copy
-from physvision.physics.lcp.kernels.rows import apply_impulse, row_velocity
+from physvision.physics.lcp.kernels.rows import apply_impulses, row_body, row_velocity
 
 from .data import Data, Model
 from .forces import free_acceleration
@@ -30,9 +30,7 @@ from .warm_start import store_modes, warm_start_modes
 def apply_multipliers(m: Model, d: Data, contacts: int, rows: Array1d, x: Array1d):
     """Set x to `unconstrained` plus the effect of the multipliers in lambda0."""
     copy(d.unconstrained, x, 3 * (m.bodies + 1))
-    for r in range(m.joint_rows + 2 * contacts):
-        if d.lambda0[r] != scalar(0.0):
-            apply_impulse(d.lcp, rows, r, d.lambda0[r], x)
+    apply_impulses(d.lcp, rows, d.lambda0, m.joint_rows + 2 * contacts, x)
 
 
 @wp.func
@@ -59,9 +57,7 @@ def work_on_kinematic_bodies(d: Data, r: int):
     """Return the work of a row's multiplier on bodies that keep their velocity, such as platforms."""
     work = scalar(0.0)
     for k in range(6):
-        i = 3 * d.lcp.row_a[r] + k
-        if k >= 3:
-            i = 3 * d.lcp.row_b[r] + k - 3
+        i = 3 * row_body(d.lcp, r, k // 3) + k % 3
         if d.lcp.inverse_mass[i] == scalar(0.0):
             work += d.lambda0[r] * d.rows0[6 * r + k] * d.v0[i]
     return work
@@ -159,9 +155,7 @@ def prepare_fallback(m: Model, d: Data, contacts: int, h: scalar):
     n = 3 * (m.bodies + 1)
     max_acceleration = scalar(0.0)
     for k in range(n):
-        d.unconstrained[k] = d.v0[k]
-        if d.lcp.awake[k // 3] == 1:
-            d.unconstrained[k] = d.v0[k] + h * d.a0[k]
+        d.unconstrained[k] = wp.where(d.lcp.awake[k // 3] == 1, d.v0[k] + h * d.a0[k], d.v0[k])
         if k % 3 != 2:
             max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
     min_impact_velocity = wp.max(m.restitution_threshold, scalar(4.0) * h * max_acceleration)

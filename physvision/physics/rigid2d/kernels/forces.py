@@ -7,6 +7,8 @@ so that damping c is a rate (1/s), independent of the mass.
 
 import warp as wp
 
+from physvision.physics.lcp.kernels.problem import clear
+
 from .data import Data, Model
 from .geometry import add_property_cotangent, cross, perp, position, rotate
 from .precision import Array1d, scalar, vec2
@@ -87,9 +89,7 @@ def add_wrench(d: Data, a: Array1d, body: int, force: vec2, torque: scalar):
 @wp.func
 def free_acceleration(m: Model, d: Data, q: Array1d, v: Array1d, a: Array1d):
     """Set `a` to the accelerations at (q, v) without constraints."""
-    clear_to = 3 * (m.bodies + 1)
-    for k in range(clear_to):
-        a[k] = scalar(0.0)
+    clear(a, 3 * (m.bodies + 1))
     for body in range(m.bodies):
         slot = m.state_index[body]
         if slot >= 0 and m.is_kinematic[body] == 0:

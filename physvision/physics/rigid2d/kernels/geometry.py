@@ -86,10 +86,7 @@ def contact_frame(m: Model, d: Data, q: Array1d, i: int):
 @wp.func
 def gap_fraction(d: Data, i: int):
     """Return the distance of the contact point from body a's surface, as a fraction of the gap."""
-    fraction = scalar(0.0)
-    if d.contact_features[5 * i + KIND] == POINT:
-        fraction = scalar(0.5)
-    return fraction
+    return wp.where(d.contact_features[5 * i + KIND] == POINT, scalar(0.5), scalar(0.0))
 
 
 @wp.func

@@ -7,7 +7,8 @@ they approach, with e = 0 where they do not; tangents R v⁺ = 0 or at the frict
 import warp as wp
 
 from physvision.physics.lcp.kernels.contact_solver import solve_contacts
-from physvision.physics.lcp.kernels.rows import apply_impulse, row_velocity
+from physvision.physics.lcp.kernels.problem import copy
+from physvision.physics.lcp.kernels.rows import apply_impulses, row_velocity
 
 from .data import Data, Model
 from .geometry import contact_rows
@@ -29,9 +30,8 @@ def prepare_impact(m: Model, d: Data, contacts: int):
         d.lcp.friction[i] = friction
         d.lcp.sliding[i] = 0
         d.ratio0[i] = scalar(0.0)
-        d.restitution[i] = scalar(0.0)
-        if row_velocity(d.lcp, d.rows0, r, d.v0) < scalar(0.0):
-            d.restitution[i] = restitution
+        approach = row_velocity(d.lcp, d.rows0, r, d.v0)
+        d.restitution[i] = wp.where(approach < scalar(0.0), restitution, scalar(0.0))
 
 
 @wp.func
@@ -69,11 +69,8 @@ def solve_impact(m: Model, d: Data, contacts: int):
         d.lcp.offset[r + 1] = row_velocity(d.lcp, d.rows0, r + 1, d.v0)
     close_contacts(m, d, contacts, d.mode0, d.ratio0, scalar(1.0))
     solve_contacts(d.lcp, contacts, d.rows0, d.rows0, d.mode0, d.ratio0, d.lambda0, scalar(1.0))
-    for k in range(3 * (m.bodies + 1)):
-        d.v1[k] = d.v0[k]
-    for r in range(size):
-        if d.lambda0[r] != scalar(0.0):
-            apply_impulse(d.lcp, d.rows0, r, d.lambda0[r], d.v1)
+    copy(d.v0, d.v1, 3 * (m.bodies + 1))
+    apply_impulses(d.lcp, d.rows0, d.lambda0, size, d.v1)
 
 
 @wp.func
@@ -96,5 +93,4 @@ def impact(m: Model, d: Data, contacts: int):
             if halvings == m.settings.max_restitution_halvings:
                 d.restitution[i] = scalar(0.0)
         solve_impact(m, d, contacts)
-    for k in range(3 * (m.bodies + 1)):
-        d.q1[k] = d.q0[k]
+    copy(d.q0, d.q1, 3 * (m.bodies + 1))

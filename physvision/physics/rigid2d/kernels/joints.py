@@ -17,10 +17,7 @@ def joint_anchor(m: Model, d: Data, joint: int, side: int):
 @wp.func
 def row_direction(kind: int):
     """Return the direction in which a row constrains two anchors to coincide."""
-    axis = vec2(scalar(0.0), scalar(1.0))
-    if kind == ROW_X:
-        axis = vec2(scalar(1.0), scalar(0.0))
-    return axis
+    return wp.where(kind == ROW_X, vec2(scalar(1.0), scalar(0.0)), vec2(scalar(0.0), scalar(1.0)))
 
 
 @wp.func

@@ -80,6 +80,16 @@ def collide_circle_polygon(m: Model, d: Data, q: Array1d, a: int, b: int, i: int
 
 
 @wp.func
+def collide_circle(m: Model, d: Data, q: Array1d, a: int, b: int, i: int):
+    """Write the contact of circle a with body b, a circle or a polygon, to row i."""
+    if m.shape_type[b] == CIRCLE:
+        zero = vec2(scalar(0.0), scalar(0.0))
+        write_contact(d, i, POINT, a, b, 0, 0, zero, zero, zero)
+    else:
+        collide_circle_polygon(m, d, q, a, b, i)
+
+
+@wp.func
 def compute_relative_pose(q: Array1d, body: int, incident: int):
     """Return the pose of `incident` in the frame of `body`: cosine and sine of its angle, and its position."""
     angle = q[3 * incident + 2] - q[3 * body + 2]
@@ -166,18 +176,14 @@ def collide_polygons(m: Model, d: Data, q: Array1d, reference: int, incident: in
     if wp.dot(n, before) < wp.dot(n, after):
         neighbor = back
         incident_edge = back
-    index = lowest
-    if which == 1:
-        index = neighbor
+    index = wp.where(which == 1, neighbor, lowest)
     clip_tolerance = scalar(100.0) * m.tolerance
     along = wp.dot(perp(n), transform_point(relative_pose, polygon_vertex(m, incident, index)) - center)
     exists = wp.int32(1)
     if wp.abs(along) <= half_length + clip_tolerance:
         write_contact(d, i, EDGE, incident, reference, index, edge, polygon_vertex(m, incident, index), center, n)
     else:
-        reference_vertex = edge
-        if along > scalar(0.0):
-            reference_vertex = (edge + 1) % m.vertex_count[reference]
+        reference_vertex = wp.where(along > scalar(0.0), (edge + 1) % m.vertex_count[reference], edge)
         clipped = position(q, reference) + rotate(q[3 * reference + 2], polygon_vertex(m, reference, reference_vertex))
         inner = to_local(q, incident, clipped)
         origin = edge_midpoint(m, incident, incident_edge)
@@ -236,12 +242,8 @@ def narrow_phase(m: Model, d: Data):
         offset = position(d.q0, a) - position(d.q0, b)
         contact_range = bounding_radius(m, d, a) + bounding_radius(m, d, b) + m.tolerance
         if wp.dot(offset, offset) <= contact_range * contact_range and d.overflow == 0:
-            if m.shape_type[b] == CIRCLE:
-                zero = vec2(scalar(0.0), scalar(0.0))
-                write_contact(d, count, POINT, a, b, 0, 0, zero, zero, zero)
-                count = accept_contact(m, d, count)
-            elif m.shape_type[a] == CIRCLE:
-                collide_circle_polygon(m, d, d.q0, a, b, count)
+            if m.shape_type[a] == CIRCLE:
+                collide_circle(m, d, d.q0, a, b, count)
                 count = accept_contact(m, d, count)
             else:
                 reference, incident, edge = separating_edge(m, d, d.q0, a, b)
@@ -285,12 +287,8 @@ def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
         if duration > scalar(0.0):
             max_gap += max_travel(m, d, a, d.a0, duration) + max_travel(m, d, b, d.a0, duration)
         if wp.dot(offset, offset) <= (radii + max_gap) * (radii + max_gap):
-            if m.shape_type[b] == CIRCLE:
-                zero = vec2(scalar(0.0), scalar(0.0))
-                write_contact(d, count, POINT, a, b, 0, 0, zero, zero, zero)
-                count = accept_speculative_contact(m, d, q, count, max_gap)
-            elif m.shape_type[a] == CIRCLE:
-                collide_circle_polygon(m, d, q, a, b, count)
+            if m.shape_type[a] == CIRCLE:
+                collide_circle(m, d, q, a, b, count)
                 count = accept_speculative_contact(m, d, q, count, max_gap)
             else:
                 reference, incident, edge = separating_edge(m, d, q, a, b)

@@ -97,10 +97,8 @@ def classify_contacts(m: Model, d: Data):
         if wp.abs(row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i, d.v0)) <= m.restitution_threshold:
             swap_contacts(d, i, resting)
             resting += 1
-    before = wp.int32(-1)
-    if d.overflow == 1:
-        # Too many contacts for events: a fallback step follows.
-        before = resting
+    # Too many contacts for events: a fallback step follows.
+    before = wp.where(d.overflow == 1, resting, -1)
     while resting < count and resting > before:
         before = resting
         resting = classify_brief_bounces_as_resting(m, d, resting, count)
@@ -136,13 +134,8 @@ def closed_at_step_start(m: Model, d: Data, i: int):
         if k % 3 != 2:
             max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
     speed = row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i, d.v0)
-    result = wp.int32(0)
-    if (
-        wp.abs(d.gap[i]) <= scalar(1.0e-3) * m.tolerance
-        and speed * speed > scalar(2.0) * max_acceleration * m.tolerance
-    ):
-        result = wp.int32(1)
-    return result
+    is_fast = speed * speed > scalar(2.0) * max_acceleration * m.tolerance
+    return wp.where(is_fast and wp.abs(d.gap[i]) <= scalar(1.0e-3) * m.tolerance, 1, 0)
 
 
 @wp.func

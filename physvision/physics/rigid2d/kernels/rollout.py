@@ -260,9 +260,7 @@ def backward(
         k = steps - 1 - back
         d.control = controls[world, k]
         d.control_bar = controls_bar[world, k]
-        count = operations[world, k]
-        if m.stop[0] != 0:
-            count = 0
+        count = wp.where(m.stop[0] != 0, 0, operations[world, k])
         if count != 0:
             add_seed(m, d, q_bar[world, k + 1], v_bar[world, k + 1])
             end_sliding_adjoint(m, d, v[world, k + 1])

@@ -50,9 +50,7 @@ def start_sliding(m: Model, d: Data):
         if rate > scalar(0.0):
             speed = wp.sqrt(d.v0[i] * d.v0[i] + d.v0[i + 1] * d.v0[i + 1])
             loss = rate * m.dt
-            factor = scalar(0.5) * speed / loss
-            if speed >= loss:
-                factor = scalar(1.0) - scalar(0.5) * loss / speed
+            factor = wp.where(speed >= loss, scalar(1.0) - scalar(0.5) * loss / speed, scalar(0.5) * speed / loss)
             d.v0[i] = factor * d.v0[i]
             d.v0[i + 1] = factor * d.v0[i + 1]
 
@@ -65,9 +63,8 @@ def end_sliding(m: Model, d: Data):
         i = 3 * body
         if rate > scalar(0.0):
             speed = wp.sqrt(d.v0[i] * d.v0[i] + d.v0[i + 1] * d.v0[i + 1])
-            factor = scalar(0.0)
-            if speed > scalar(0.5) * rate * m.dt:
-                factor = scalar(1.0) - scalar(0.5) * rate * m.dt / speed
+            loss = scalar(0.5) * rate * m.dt
+            factor = wp.where(speed > loss, scalar(1.0) - loss / speed, scalar(0.0))
             d.v0[i] = factor * d.v0[i]
             d.v0[i + 1] = factor * d.v0[i + 1]
 

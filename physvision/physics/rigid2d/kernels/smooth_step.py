@@ -14,8 +14,8 @@ where a gap closes. Both instants solve one equation, in h, at the end of the st
 import warp as wp
 
 from physvision.physics.lcp.kernels.contact_solver import close_contact, solve_contacts, velocity_tolerance
-from physvision.physics.lcp.kernels.problem import OPEN
-from physvision.physics.lcp.kernels.rows import apply_impulse, row_velocity
+from physvision.physics.lcp.kernels.problem import OPEN, copy
+from physvision.physics.lcp.kernels.rows import apply_impulse, apply_impulses, row_velocity
 
 from .data import Data, Model
 from .forces import free_acceleration
@@ -42,9 +42,7 @@ def prepare_smooth_step(m: Model, d: Data, contacts: int):
         d.lcp.sliding[i] = 0
         d.ratio0[i] = scalar(0.0)
         # A penetration at the start is kept from growing; removing it would add energy.
-        d.target[r] = scalar(0.0)
-        if gap < -m.tolerance:
-            d.target[r] = gap
+        d.target[r] = wp.where(gap < -m.tolerance, gap, scalar(0.0))
         # A contact that still bounces a little is not closed all the way: the problem decides how it slides.
         is_steady = wp.abs(row_velocity(d.lcp, d.rows0, r, d.v0)) <= scalar(10.0) * m.restitution_threshold
         if is_steady and friction > scalar(0.0) and wp.abs(slip) > scalar(10.0) * m.restitution_threshold:
@@ -77,9 +75,7 @@ def move_bodies(m: Model, d: Data, size: int, n: int):
     """Set q1 to the unconstrained positions, moved by the multipliers of the position stage."""
     for k in range(n):
         d.q1[k] = d.q0[k] + d.unconstrained[k]
-    for r in range(size):
-        if d.lambda0[r] != scalar(0.0):
-            apply_impulse(d.lcp, d.rows0, r, d.lambda0[r], d.q1)
+    apply_impulses(d.lcp, d.rows0, d.lambda0, size, d.q1)
 
 
 @wp.func
@@ -187,9 +183,7 @@ def velocity_stage(m: Model, d: Data, contacts: int, h: scalar):
         d.v1[k] = d.v_mid[k] + scalar(0.5) * h * d.a1[k]
     if size > 0:
         for i in range(contacts):
-            d.ratio1[i] = d.ratio0[i]
-            if d.lcp.sliding[i] == 0:
-                d.ratio1[i] = scalar(0.0)
+            d.ratio1[i] = wp.where(d.lcp.sliding[i] == 0, scalar(0.0), d.ratio0[i])
         for r in range(size):
             d.lcp.offset[r] = row_velocity(d.lcp, d.rows1, r, d.v1)
         close_contacts(m, d, contacts, d.mode1, d.ratio1, scalar(1.0))
@@ -203,9 +197,7 @@ def velocity_stage(m: Model, d: Data, contacts: int, h: scalar):
                 d.lcp.offset[r] = scalar(1.0)
                 d.lcp.offset[r + 1] = scalar(0.0)
         solve_contacts(d.lcp, contacts, d.rows1, d.rows1, d.mode1, d.ratio1, d.lambda1, scalar(1.0))
-        for r in range(size):
-            if d.lambda1[r] != scalar(0.0):
-                apply_impulse(d.lcp, d.rows1, r, d.lambda1[r], d.v1)
+        apply_impulses(d.lcp, d.rows1, d.lambda1, size, d.v1)
 
 
 @wp.func
@@ -218,8 +210,7 @@ def smooth_step(m: Model, d: Data, contacts: int, h: scalar):
 @wp.func
 def set_mean_acceleration(m: Model, d: Data, contacts: int, h: scalar):
     """Set a1 to the constant accelerations that lead from (q0, v0) to q1 in h."""
-    for k in range(3 * (m.bodies + 1)):
-        d.a1[k] = d.a0[k]
+    copy(d.a0, d.a1, 3 * (m.bodies + 1))
     for r in range(m.joint_rows + 2 * contacts):
         if d.lambda0[r] != scalar(0.0):
             apply_impulse(d.lcp, d.rows0, r, d.lambda0[r] * scalar(2.0) / (h * h), d.a1)

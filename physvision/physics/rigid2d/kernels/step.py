@@ -4,7 +4,7 @@ import warp as wp
 
 from physvision.physics.lcp.kernels.contact_solver import charge_work, is_work_exhausted
 from physvision.physics.lcp.kernels.problem import copy
-from physvision.physics.lcp.kernels.rows import row_velocity
+from physvision.physics.lcp.kernels.rows import row_body, row_velocity
 
 from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, STEP_CUT, Data, Model
 from .events import step_to_event
@@ -146,10 +146,7 @@ def gains_energy(m: Model, d: Data, resting: int):
             before += scalar(0.5) * d.v0[k] * d.v0[k] / d.lcp.inverse_mass[k]
             after += scalar(0.5) * d.v1[k] * d.v1[k] / d.lcp.inverse_mass[k]
             work += scalar(0.5) * (d.q1[k] - d.q0[k]) * (d.a0[k] + d.a1[k]) / d.lcp.inverse_mass[k]
-    result = wp.int32(0)
-    fraction = m.settings.max_energy_gain
-    if m.joint_rows > 0:
-        fraction = scalar(100.0) * m.settings.max_energy_gain
+    fraction = wp.where(m.joint_rows > 0, scalar(100.0) * m.settings.max_energy_gain, m.settings.max_energy_gain)
     change = after - before - work
     if resting == 0:
         fraction = m.settings.max_energy_error
@@ -158,9 +155,8 @@ def gains_energy(m: Model, d: Data, resting: int):
             if wp.abs(joint_row(m, d, d.q0, r, d.rows0)) > m.tolerance:
                 # Violated joints, such as given ones, are corrected at any energy.
                 change = scalar(0.0)
-    if m.kinematic_bodies == 0 and not (change <= rounding + fraction * (before + wp.abs(work))):
-        result = wp.int32(1)
-    return result
+    explained = change <= rounding + fraction * (before + wp.abs(work))
+    return wp.where(m.kinematic_bodies == 0 and not explained, 1, 0)
 
 
 @wp.func
@@ -208,14 +204,10 @@ def joints_violated(m: Model, d: Data):
     for r in range(m.joint_rows):
         error = wp.max(error, wp.abs(row_velocity(d.lcp, d.rows0, r, d.v0)))
         for k in range(6):
-            body = d.lcp.row_a[r]
-            if k >= 3:
-                body = d.lcp.row_b[r]
-            max_velocity = wp.max(max_velocity, wp.abs(d.rows0[6 * r + k] * d.v0[3 * body + k % 3]))
-    result = wp.int32(0)
-    if error > wp.max(scalar(100.0) * m.restitution_threshold, scalar(1.0e-5) * max_velocity):
-        result = wp.int32(1)
-    return result
+            i = 3 * row_body(d.lcp, r, k // 3) + k % 3
+            max_velocity = wp.max(max_velocity, wp.abs(d.rows0[6 * r + k] * d.v0[i]))
+    tolerance = wp.max(scalar(100.0) * m.restitution_threshold, scalar(1.0e-5) * max_velocity)
+    return wp.where(error > tolerance, 1, 0)
 
 
 @wp.func

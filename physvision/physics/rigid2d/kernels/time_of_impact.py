@@ -14,13 +14,12 @@ from .broad_phase import bounding_radius, broad_phase
 from .data import BODY_A, BODY_B, CIRCLE, EDGE, FEATURE_A, FEATURE_B, KIND, LIMIT, POINT, Data, Model
 from .geometry import contact_rows, perp, position, rotate
 from .narrow_phase import (
-    collide_circle_polygon,
+    collide_circle,
     collide_polygons,
     edge_midpoint,
     edge_normal,
     polygon_vertex,
     separating_edge,
-    write_contact,
     write_joint_limit,
 )
 from .precision import scalar, vec2
@@ -202,10 +201,7 @@ def write_closing_contact(m: Model, d: Data, owner: int, incident: int, edge: in
                 first = which
     if first == 0:
         collide_polygons(m, d, d.q1, owner, incident, edge, 0, i)
-    closes = wp.int32(1)
-    if first < 0:
-        closes = wp.int32(0)
-    return closes
+    return wp.where(first < 0, 0, 1)
 
 
 @wp.func
@@ -231,11 +227,7 @@ def pair_time_of_impact(m: Model, d: Data, a: int, b: int, i: int, duration: sca
         closes = wp.int32(1)
         left = duration - time
         if m.shape_type[a] == CIRCLE:
-            if m.shape_type[b] == CIRCLE:
-                zero = vec2(scalar(0.0), scalar(0.0))
-                write_contact(d, i, POINT, a, b, 0, 0, zero, zero, zero)
-            else:
-                collide_circle_polygon(m, d, d.q1, a, b, i)
+            collide_circle(m, d, d.q1, a, b, i)
             gap, rate, step = contact_step(m, d, i, left)
         else:
             owner, incident, edge, gap, rate, step = polygon_separation_step(m, d, a, b, resting, left)
