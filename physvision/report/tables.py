@@ -100,8 +100,9 @@ class StateTables:
     def _write_archive(self, path: Path) -> None:
         """Write the fields as arrays of one archive for `numpy.load`."""
         rows = self.read()
-        texts = {"objects": self.objects, "coordinates": [*self.coordinates], "units": [*self.coordinates.values()]}
-        np.savez_compressed(path, **{name: rows[name] for name in self.row.names or ()}, **texts)
+        arrays: dict[str, Any] = {name: rows[name] for name in self.row.names or ()}
+        units = [*self.coordinates.values()]
+        np.savez_compressed(path, **arrays, objects=self.objects, coordinates=[*self.coordinates], units=units)
 
     def _open(self, path: Path) -> IO[bytes]:
         try:
