@@ -132,7 +132,7 @@ def test_clips_and_trajectories_are_those_of_the_trial(folder):
 def test_ranks_read_everything_and_share_no_shard(folder, ranks):
     windows = Windows(Dataset(folder))
     dataset = windows.dataset
-    samplers = [ShardSampler(windows, rank, ranks, seed=4) for rank in range(ranks)]
+    samplers = [ShardSampler(windows, rank=rank, ranks=ranks, seed=4) for rank in range(ranks)]
     assert len({len(sampler) for sampler in samplers}) == 1
     epochs = []
     for epoch in (0, 1):
