@@ -21,7 +21,7 @@ from physvision import demo, video
 from physvision.cli import main as physvision
 from physvision.core import Scene
 from physvision.datasets.recipe import Recipe
-from physvision.models import load, shipped
+from physvision.models import load
 
 SECONDS = 10
 # How far ahead each is asked, s.
@@ -118,7 +118,7 @@ def main(checkpoints: list[str], videos: int, out: Path = Path("out")) -> dict[t
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoints", nargs="+", default=shipped())
+    parser.add_argument("--checkpoints", nargs="+", default=list(HORIZONS))
     parser.add_argument("--videos", type=int, default=20)
     given = parser.parse_args()
     main(given.checkpoints, given.videos)

@@ -104,9 +104,9 @@ def change(module: PredictionTraining, way: str) -> None:
 
 
 def train(
-    name: str, way: str, weights: Path | None, fraction: float, data: Path, folder: Path, updates: int
+    name: str, way: str, weights: Path | None, fraction: float, data: Path, folder: Path, updates: int | None = None
 ) -> PredictionTraining:
-    """Train with so many updates an epoch, go on, or only load what is complete."""
+    """Train with so many updates an epoch, the configuration's if not given, go on, or only load what is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     last, spent = folder / "last.ckpt", folder / "seconds.json"
     batch_fraction = 0.5 if way not in ("alone", "encoder") else 1.0
@@ -115,7 +115,7 @@ def train(
         "trainer": {
             "logger": False,
             "callbacks": [{"class_path": "lightning.pytorch.callbacks.ModelCheckpoint", "init_args": checkpoint}],
-            "limit_train_batches": updates,
+            **({} if updates is None else {"limit_train_batches": updates}),
             "limit_val_batches": 0,
             "enable_progress_bar": False,
             "enable_model_summary": False,
@@ -134,9 +134,9 @@ def train(
         load_weights(module.model, str(weights))
         module.segmentation.start(module.model.encoder.segmentation)
     change(module, way)
-    updates *= built.trainer.max_epochs or 0
+    total = (built.trainer.max_epochs or 0) * int(built.trainer.limit_train_batches)
     seconds = json.loads(spent.read_text()) if spent.exists() else 0.0
-    if not last.exists() or read_checkpoint(last)["global_step"] < updates:
+    if not last.exists() or read_checkpoint(last)["global_step"] < total:
         began = time.process_time()
         built.trainer.fit(module, built.datamodule, ckpt_path=str(last) if last.exists() else None)
         seconds += time.process_time() - began
@@ -200,7 +200,7 @@ def main(
         fractions: Fractions of labeled trials.
         ways: Ways of training the whole model, of those above.
         batches: Number of held-out batches of 16 windows.
-        updates: Number of updates of an epoch.
+        updates: Number of updates of an epoch of the whole model, of which there are five.
         runs: Folder of the trainings.
         out: Folder of figure and numbers.
     """
@@ -213,7 +213,7 @@ def main(
     for fraction in fractions:
         folder = runs / f"{fraction:g}"
         encoder = folder / "encoder" / "last.ckpt"
-        train("encoder", "encoder", None, fraction, data, encoder.parent, updates)
+        train("encoder", "encoder", None, fraction, data, encoder.parent)
         for way in ways:
             if way == "alone" and fraction == 1.0:
                 continue  # there is no rest

@@ -13,7 +13,7 @@ from PIL import Image
 
 from physvision import video
 from physvision.core import FileError, InputError
-from physvision.datasets import BilliardsRecipe, PendulumRecipe
+from physvision.datasets import BilliardsRecipe, PendulumRecipe, TabletopRecipe
 from physvision.datasets.clips import Filming, draw
 from physvision.datasets.recipe import Recipe
 from physvision.identification.command import run_command as identify
@@ -29,6 +29,7 @@ CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
     "billiards-3": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=3), 1.0),
     "billiards-1": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=1), 1.0),
     "pendulum": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
+    "tabletop": (lambda fps: TabletopRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
 }
 # Clip of a bob on a string, filmed by a phone: motion, seed and filming.
 _SWING = ("pendulum", 3, Filming(size=(320, 240), fps=30, exposure=0.3, noise=2, shake=0.2))

@@ -8,7 +8,7 @@ import pytest
 from prediction import rolling
 
 from physvision.core import InputError
-from physvision.datasets import BilliardsRecipe, PendulumRecipe
+from physvision.datasets import BilliardsRecipe, PendulumRecipe, TabletopRecipe
 from physvision.datasets.billiards.drawing import draw_discs
 from physvision.models import shipped
 from physvision.prediction import Predictor
@@ -29,10 +29,15 @@ def balls(count, trial=0, **changes):
     return BilliardsRecipe(trials=20, frames=FRAMES, seed=77, balls=count, **changes).make("test", trial)["frames"]
 
 
+def table(trial=0, **changes):
+    return TabletopRecipe(trials=20, frames=2 * FRAMES, seed=77, **changes).make("test", trial)["frames"]
+
+
 @pytest.mark.parametrize("trial", [0, 1])
 def test_the_kinds_that_checkpoints_were_made_for_pass_without_a_word(predictors, trial):
     for name, instance in predictors.items():
-        frames = pendulum(trial) if name == "pendulum" else balls(int(name[-1]), trial)
+        own = {"pendulum": pendulum, "tabletop": table}
+        frames = own[name](trial) if name in own else balls(int(name[-1]), trial)
         assert instance(frames).warnings == ()
 
 
@@ -46,6 +51,13 @@ def test_soft_dim_and_noisy_pictures_still_pass(predictors):
         assert predictors["billiards-1"](balls(1, **changes)).warnings == ()
     soft = np.stack([cv2.GaussianBlur(item, (0, 0), 1.0) for item in balls(3)])
     assert predictors["billiards-3"](soft).warnings == ()
+
+
+def test_what_is_no_table_is_refused(predictors):
+    noise = np.random.default_rng(0).integers(0, 256, table().shape, np.uint8)
+    for frames in (noise, np.zeros_like(noise)):
+        with pytest.raises(InputError, match="is outside the domain of the checkpoint"):
+            predictors["tabletop"](frames)
 
 
 @pytest.mark.parametrize("lengths", [(3.0, 3.0), (4.5, 4.5), (3.0, 6.0), (6.0, 3.0)])
