@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -77,7 +78,9 @@ def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
     deviations += noise * known_std @ by_known.T
     bounds = {name: fit.model.bounds.get(name, settings.bounds.get(name, (-math.inf, math.inf))) for name in values}
     estimates = np.array([float(torch.as_tensor(values[name])) for name in identifiable])
-    samples = _feasible_samples([bounds[name] for name in identifiable], estimates, deviations.numpy(), settings)
+    limits = [bounds[name] for name in identifiable]
+    samples = _feasible_samples(limits, estimates, deviations.numpy(), settings)
+    projected = _projected_samples(limits, estimates, deviations.numpy())
     parameters = {}
     for name, value in values.items():
         unit = fit.model.units[name]
@@ -85,7 +88,8 @@ def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
             parameters[name] = Parameter(None, unit, identifiable=False, reason=value)
         else:
             index = identifiable.index(name)
-            parameter = _estimate(bounds[name], float(estimates[index]), samples[:, index], unit, settings)
+            draws = samples[:, index], projected[:, index]
+            parameter = _estimate(bounds[name], float(estimates[index]), draws, unit, settings)
             budget = _budget(parameter, posterior, by_z[index], by_known[index] * known_std)
             parameters[name] = replace(parameter, meaning=fit.model.meanings.get(name, ""), budget=budget)
     return parameters
@@ -134,14 +138,62 @@ def _feasible_samples(
     too large, and the bound of the one informs the other. Where hardly any sample is feasible, the truncated
     distribution is sampled. Positive parameters vary in their logarithm.
     """
-    positive = np.array([bound == _POSITIVE for bound in bounds], bool)
-    logarithmic = positive & (estimates > 0)
-    lower = np.where(positive, -np.inf, np.array([bound[0] for bound in bounds]))
-    feasible = (estimates + deviations >= lower).all(1)
+    lower = _lower_limits(bounds) - estimates
+    feasible = (deviations >= lower).all(1)
     if feasible.sum() >= settings.min_feasible_draws:
         deviations = deviations[feasible]
     else:
-        deviations = _sample_truncated(deviations, lower - estimates, settings.truncation_sweeps)
+        deviations = _sample_truncated(deviations, lower, settings.truncation_sweeps)
+    return _shifted(bounds, estimates, deviations)
+
+
+def _projected_samples(
+    bounds: list[Bounds],
+    estimates: Float[np.ndarray, " parameters"],
+    deviations: Float[np.ndarray, "draws parameters"],
+) -> Float[np.ndarray, "draws parameters"]:
+    """Return joint samples of all parameters, each moved to the likeliest point at or above the lower bounds.
+
+    A parameter may lie exactly at its bound: a pendulum may have no drag at all. Where damping and drag are hardly
+    distinguished, the truncated posterior is flat from the one bound to the other, and its intervals leave out both
+    ends. These samples have the probability with which the search may come out beyond a bound at the bound instead.
+
+    With the covariance C of the bounded parameters, the nearest feasible point of a sample x in the metric C⁻¹ has some
+    of them, A, at their bounds, and the others follow by regression; it is the one set for which both the multipliers
+    C_AA⁻¹ (lower_A − x_A) and the distances of the others from their bounds are not negative.
+    """
+    lower = _lower_limits(bounds) - estimates
+    bounded = np.flatnonzero(np.isfinite(lower) & (deviations.std(0) > 0))
+    covariance = np.atleast_2d(np.cov(deviations.T))
+    result = np.maximum(deviations, lower)
+    remaining = np.ones(len(deviations), bool)
+    for size in range(len(bounded) + 1):
+        for active in map(list, combinations(bounded, size)):
+            inner = covariance[np.ix_(active, active)]
+            inner = inner + 1e-9 * np.diag(inner.diagonal())
+            samples = deviations[remaining]
+            multipliers = np.linalg.solve(inner, (lower[active] - samples[:, active]).T).T
+            shifted = samples + multipliers @ covariance[active]
+            shifted[:, active] = lower[active]
+            optimal = (multipliers >= 0).all(1) & (shifted[:, bounded] >= lower[bounded]).all(1)
+            indices = np.flatnonzero(remaining)[optimal]
+            result[indices] = shifted[optimal]
+            remaining[indices] = False
+    return _shifted(bounds, estimates, result)
+
+
+def _lower_limits(bounds: list[Bounds]) -> Float[np.ndarray, " parameters"]:
+    """Return the lower bounds of the parameters; positive ones have none, since they vary in their logarithm."""
+    return np.array([-np.inf if bound == _POSITIVE else bound[0] for bound in bounds])
+
+
+def _shifted(
+    bounds: list[Bounds],
+    estimates: Float[np.ndarray, " parameters"],
+    deviations: Float[np.ndarray, "draws parameters"],
+) -> Float[np.ndarray, "draws parameters"]:
+    """Return the estimates plus deviations; positive parameters vary in their logarithm."""
+    logarithmic = np.array([bound == _POSITIVE for bound in bounds], bool) & (estimates > 0)
     relative = (deviations / np.where(logarithmic, estimates, 1.0)).clip(-50, 50)
     return np.where(logarithmic, estimates * np.exp(relative), estimates + deviations)
 
@@ -178,10 +230,28 @@ def _sample_truncated(
 
 
 def _estimate(
-    bounds: Bounds, value: float, samples: Float[np.ndarray, " draws"], unit: str, settings: ParameterSettings
+    bounds: Bounds,
+    value: float,
+    draws: tuple[Float[np.ndarray, " feasible"], Float[np.ndarray, " draws"]],
+    unit: str,
+    settings: ParameterSettings,
 ) -> Parameter:
-    """Return a parameter with its intervals, or the reason why it is not identifiable."""
-    interval_68, interval_95 = (_interval(bounds, samples, level, settings.interval_starts) for level in (0.68, 0.95))
+    """Return a parameter with its intervals, or the reason why it is not identifiable.
+
+    Args:
+        bounds: Physical bounds.
+        value: Estimate, perhaps beyond a bound.
+        draws: Samples of the truncated posterior, and samples moved to the bounds; an interval holds those of both.
+        unit: SI unit.
+        settings: Numbers of parameter intervals.
+    """
+    samples, projected = draws
+    intervals = []
+    for level in (0.68, 0.95):
+        low, high = _interval(bounds, samples, level, settings.interval_starts)
+        central = np.quantile(projected, [0.5 - level / 2, 0.5 + level / 2])
+        intervals.append((min(low, float(central[0])), max(high, float(central[1]))))
+    interval_68, interval_95 = intervals
     low, high = interval_95
     if bounds == _POSITIVE and not (value > 0 and high / max(low, 1e-300) < settings.max_ratio):
         return Parameter(None, unit, identifiable=False, reason="the motion hardly depends on it")

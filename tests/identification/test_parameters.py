@@ -3,8 +3,9 @@
 from statistics import NormalDist
 
 import numpy as np
+from scipy.optimize import minimize
 
-from physvision.identification.parameters import _feasible_samples, _interval
+from physvision.identification.parameters import _estimate, _feasible_samples, _interval, _projected_samples
 from physvision.identification.settings import ParameterSettings
 
 SETTINGS = ParameterSettings()
@@ -67,3 +68,36 @@ def test_what_a_search_makes_negative_is_not_known_to_be_nothing():
     assert abs(draws[:, 0].mean() / 0.1865 - 1) < 0.05
     assert _interval(BOUNDED, draws[:, 0], 0.95, SETTINGS.interval_starts)[1] > 0.5
     assert abs(draws[:, 1].std() / 0.3 - 1) < 0.05
+
+
+def test_projections_are_the_nearest_feasible_points():
+    """SciPy's bounded minimization of the Mahalanobis distance is the oracle."""
+    covariance = np.array([[1.0, -0.9, 0.3], [-0.9, 1.0, 0.1], [0.3, 0.1, 1.0]])
+    off = np.random.default_rng(3).multivariate_normal([0, 0, 0], covariance, 60)
+    estimates, bounds = np.array([0.2, -0.5, 4.0]), [BOUNDED, BOUNDED, FREE]
+    projected = _projected_samples(bounds, estimates, off)
+    precision = np.linalg.inv(np.cov(off.T))
+    for sample, result in zip(estimates + off, projected, strict=True):
+        optimum = minimize(
+            lambda x, sample=sample: (x - sample) @ precision @ (x - sample),
+            np.maximum(sample, [0.1, 0.1, -9]), bounds=[(0, None), (0, None), (None, None)], tol=1e-12,
+        )  # fmt: skip
+        np.testing.assert_allclose(result, optimum.x, atol=1e-4)
+
+
+def test_either_of_two_losses_that_are_hardly_distinguished_may_be_nothing():
+    """Only the sum of two losses is measured, and the whole of it is the one or the other: neither may be excluded."""
+    random, hits = np.random.default_rng(4), []
+    for trial in range(100):
+        truths = np.array([1.0, 0.0] if trial % 2 else [0.0, 1.0])
+        difference, total = random.normal(0, [3.0, 0.02])
+        off = random.normal(0, [3.0, 0.02], (4000, 2)) @ np.array([[0.5, -0.5], [0.5, 0.5]])
+        estimates = truths + np.array([total + difference, total - difference]) / 2
+        bounds = [(0.0, 10.0)] * 2
+        samples = _feasible_samples(bounds, estimates, off, SETTINGS)
+        projected = _projected_samples(bounds, estimates, off)
+        for index, truth in enumerate(truths):
+            draws = samples[:, index], projected[:, index]
+            parameter = _estimate(bounds[index], float(estimates[index]), draws, "", SETTINGS)
+            hits.append(parameter.interval_95[0] <= truth <= parameter.interval_95[1])
+    assert np.mean(hits) > 0.9

@@ -15,7 +15,7 @@ from physvision.estimation import SampledState, Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification.initial_guesses import Samples, dominant_period, fit_polynomial, principal_direction
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
-from physvision.identification.parabolas import parabola_window
+from physvision.identification.parabolas import departure_index, parabola_window
 from physvision.identification.settings import IdentificationSettings
 from physvision.physics import rigid2d
 from physvision.physics.particle import Particle
@@ -32,6 +32,7 @@ class StraightTrack:
         heading: Direction of the line, from x towards y, rad.
         noise: Standard deviation of a coordinate, pixels.
         indices: Index of each sample in the clip.
+        from_table: If true, the track was read from a table, so that nothing is known of the object's size.
     """
 
     times: Samples
@@ -40,6 +41,7 @@ class StraightTrack:
     heading: float
     noise: float
     indices: Int[np.ndarray, " samples"]
+    from_table: bool = False
 
     @property
     def first(self) -> int:
@@ -76,7 +78,8 @@ def fit_line(evidence: Evidence, min_samples: int, max_width: float) -> Straight
         raise UnsuitableError("it does not move along a straight line")
     if np.polyfit(times, distances, 1)[0] < 0:
         direction, distances = -direction, -distances
-    return StraightTrack(times, distances, center, math.atan2(direction[1], direction[0]), noise, indices)
+    heading, from_table = math.atan2(direction[1], direction[0]), evidence.tracks[0].radius is None
+    return StraightTrack(times, distances, center, heading, noise, indices, from_table)
 
 
 def steady_part(line: StraightTrack, settings: IdentificationSettings) -> StraightTrack:
@@ -91,7 +94,12 @@ def steady_part(line: StraightTrack, settings: IdentificationSettings) -> Straig
     min_spread = settings.line.min_moving_fraction * np.ptp(line.distances)
     if window is None or np.ptp(line.distances[slice(*window)]) < min_spread:
         raise UnsuitableError("no stretch of it moves with a constant acceleration")
-    part = slice(*window)
+    first, last = window
+    if line.from_table:
+        # Errors of a table that last for several samples end a parabolic window early.
+        noise = parabola.noise_ratio * line.noise
+        first = min(first, departure_index(line.times[:last], line.distances[:last, None], noise, parabola))
+    part = slice(first, last)
     return replace(line, times=line.times[part], distances=line.distances[part], indices=line.indices[part])
 
 
