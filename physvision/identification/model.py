@@ -162,6 +162,21 @@ class Evidence:
             raise UnsuitableError(f"only {len(indices)} positions are observed, at least {min_count} are needed")
         return indices, self.times.numpy()[indices], positions[indices]
 
+    def loss_unknown(self, name: str, guess: float, scale: float, std: float | None = None, unit: str = "") -> Unknown:
+        """Return the unknown coefficient of damping or drag, which a known value determines if there is one.
+
+        Args:
+            name: Name of the unknown and of the known value.
+            guess: Initial guess, and prior mean if `std` is given, where no value is known.
+            scale: Reasonable step of a search.
+            std: Standard deviation of the prior where no value is known.
+            unit: Unit of the coefficient.
+        """
+        if name not in self.known_values:
+            return Unknown(name, guess, scale=scale, std=std, unit=unit)
+        known = self.known_values[name]
+        return Unknown(name, known.value, scale=scale, std=max(known.std, 1e-6 * scale), unit=unit)
+
     def noise(self, indices: Int[np.ndarray, " samples"]) -> float:
         """Return the typical standard deviation of a coordinate in these samples, in the unit of positions."""
         noise = float(np.median([np.median(track.sigma[indices]) for track in self.tracks]))

@@ -134,7 +134,9 @@ def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion)
             continue
         if name not in KNOWN_NAMES:
             raise InputError(f"known: expected some of {', '.join(KNOWN_NAMES)}, got {name!r}")
-        if name != "angle" and value.value <= 0:
+        if name in ("damping", "drag") and value.value < 0:
+            raise InputError(f"known: {name}: expected a number of at least zero, got {value.value:g}")
+        if name not in ("angle", "damping", "drag") and value.value <= 0:
             raise InputError(f"known: {name}: expected a number above zero, got {value.value:g}")
         if motion is not None and name not in (*KINDS[motion].known_names, "scale"):
             users = ", ".join(kind for kind in KINDS if name in KINDS[kind].known_names)

@@ -92,6 +92,7 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
         (["--known", "gravity=fast"], "expected a number"),
         (["--known", "lenght=0.3"], "expected some of gravity, length"),
         (["--known", "gravity=-9.81"], "expected a number above zero"),
+        (["--known", "drag=-0.1"], "expected a number of at least zero"),
         (["--known", "gravity=nan"], "expected a finite number"),
         (["--known", "gravity=9.81±-1"], "at least zero, got 9.81 ± -1"),
         (["--known"], "argument --known: expected one argument"),

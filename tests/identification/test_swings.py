@@ -7,6 +7,7 @@ from identification.clip_tracks import tracks_of
 from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
+from physvision.core import InputError
 from physvision.datasets.clips import draw
 from physvision.identification import identify
 from physvision.identification.kinds import KINDS
@@ -32,7 +33,7 @@ def test_amplitude_in_the_middle_of_a_damped_clip(damping, drag):
 
     names = {"restoring": restoring, "angle": -0.3, "angular_velocity": 1.5, "damping": damping, "drag": drag}
     values = {name: torch.tensor([value], dtype=torch.float64) for name, value in names.items()}
-    initial, middle = (float(amplitude) for amplitude in swing_amplitudes(values, duration))
+    initial, middle = (float(amplitude) for amplitude in swing_amplitudes(values, values["drag"], duration))
     assert initial == pytest.approx(np.arccos(np.cos(0.3) - 1.5**2 / (2 * restoring)))
 
     def turn(_, state):
@@ -84,3 +85,27 @@ def test_a_mass_ratio_names_both_masses():
         for track in tracks
     }
     assert speeds[numerator] < speeds[denominator]
+
+
+def test_a_known_drag_leaves_the_damping_alone():
+    """Drag and damping are hardly distinguished; one of them known, the other is far more certain."""
+    times, random = np.arange(200) / 40, np.random.default_rng(2)
+    length, damping, drag = 0.41, 0.05, 0.1
+
+    def rate(_, state):
+        pull = -9.81 / length * np.sin(state[0])
+        return [state[1], pull - damping * state[1] - drag * length * abs(state[1]) * state[1]]
+
+    angle = solve_ivp(rate, (0, times[-1]), [0.6, 0.0], t_eval=times, rtol=1e-10, atol=1e-12).y[0]
+    positions = 400 * length * np.stack([np.sin(angle), np.cos(angle)], 1) + random.normal(0, 0.2, (len(times), 2))
+    track = Track(times, positions, np.full(len(times), 0.2), np.ones(len(times), bool))
+    widths = []
+    for known in ({"gravity": 9.81}, {"gravity": 9.81, "drag": drag}):
+        parameters = identify([track], "pendulum", known).parameters
+        assert ("drag" in parameters) == ("drag" not in known)
+        low, high = parameters["damping"].interval_95
+        assert low < damping < high
+        widths.append(high - low)
+    assert widths[1] < widths[0] / 4
+    with pytest.raises(InputError, match="needs gravity, length or scale"):
+        identify([track], "pendulum", {"drag": drag})

@@ -29,16 +29,16 @@ class MotionKind:
 
 
 KINDS: Mapping[str, MotionKind] = {
-    "pendulum": MotionKind(circular.pendulum_models, ("gravity", "length")),
+    "pendulum": MotionKind(circular.pendulum_models, ("gravity", "length", "damping", "drag")),
     "double_pendulum": MotionKind(double_pendulum.candidate_models, ("gravity",), objects=2),
-    "projectile": MotionKind(flight.projectile_models, ("gravity", "angle"), detects_release=True),
+    "projectile": MotionKind(flight.projectile_models, ("gravity", "angle", "drag"), detects_release=True),
     "bounce": MotionKind(bounce.candidate_models, ("gravity", "radius")),
-    "spring": MotionKind(straight.spring_models, ("mass", "stiffness"), special_case_of=("pendulum",)),
+    "spring": MotionKind(straight.spring_models, ("mass", "stiffness", "damping"), special_case_of=("pendulum",)),
     "slide": MotionKind(straight.slide_models, ("gravity", "angle"), special_case_of=("projectile",)),
     "roll": MotionKind(straight.roll_models, ("angle",), special_case_of=("projectile",)),
     "collision": MotionKind(collision.candidate_models, objects=2),
     "circular": MotionKind(circular.circular_models, ("radius",), special_case_of=("pendulum",)),
-    "fall": MotionKind(flight.fall_models, ("gravity",), detects_release=True, special_case_of=("projectile",)),
+    "fall": MotionKind(flight.fall_models, ("gravity", "drag"), detects_release=True, special_case_of=("projectile",)),
     "sink": MotionKind(sink.candidate_models),
 }
-KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "scale")
+KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "damping", "drag", "scale")

@@ -39,12 +39,16 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
         evidence.view.tilt_unknown(),
         Unknown("angle", 0.0, unit="rad"),
         Unknown("angular_velocity", 0.0, scale=frequency, unit="rad/s"),
-        Unknown("damping", 0.05, scale=0.1, unit="1/s"),
-        Unknown("drag", 0.05, scale=0.1, unit="1/rad"),
+        evidence.loss_unknown("damping", 0.05, 0.1, unit="1/s"),
+        # Without a known value in 1/m, it is fitted in 1/rad.
+        evidence.loss_unknown("drag", 0.05, 0.1),
     ]
+    known_tensors, duration = evidence.known_tensors, float(times[-1] - times[0])
+    if known_tensors.get("drag", torch.zeros(())) != 0 and not {"gravity", "length", "scale"} & known_tensors.keys():
+        raise UnsuitableError("a known drag, 1/m, needs gravity, length or scale")
     model = MotionModel(
         "pendulum", Particle("circle", dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second))), unknowns,
-        _pendulum_setup, _observe_bob, partial(_pendulum_parameters, float(times[-1] - times[0])),
+        partial(_pendulum_setup, known_tensors), _observe_bob, partial(_pendulum_parameters, duration),
         {"length": "m", "gravity": "m/s²", "damping": "1/s", "drag": "1/m", "period": "s", "swing_period": "s",
          "amplitude": "rad", "mass": "kg"},
         int(indices[0]), int(indices[-1]) + 1, _pendulum_starts(times, positions, period), horizon=max(period, 8 * dt),
@@ -58,8 +62,9 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
     return [replace(model, relaxations=[drifting])]
 
 
-def _pendulum_setup(values: Values) -> Setup:
-    leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"], "drag": values["drag"]}
+def _pendulum_setup(known_values: KnownTensors, values: Values) -> Setup:
+    leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"]}
+    leaves["drag"] = _angular_drag(values, known_values)
     leaves["length"] = values["arm_length"]
     return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]), leaves)
 
@@ -110,7 +115,23 @@ def _pendulum_scale(values: Values, known_values: KnownTensors) -> torch.Tensor 
     return None
 
 
-def swing_amplitudes(values: Values, duration: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _pendulum_length(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
+    """Return the length in meters: known, or by gravity or the scale."""
+    restoring = values["restoring"]
+    if "length" in known_values:
+        return known_values["length"].expand_as(restoring)
+    if "gravity" in known_values:
+        return known_values["gravity"] / restoring
+    return values["arm_length"] / known_values["scale"] if "scale" in known_values else None
+
+
+def _angular_drag(values: Values, known_values: KnownTensors) -> torch.Tensor:
+    """Return the drag in 1/rad; a known one is in 1/m."""
+    length = _pendulum_length(values, known_values) if "drag" in known_values else None
+    return values["drag"] if length is None else values["drag"] * length
+
+
+def swing_amplitudes(values: Values, drag: torch.Tensor, duration: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the amplitude of a pendulum at the beginning and in the middle of a clip, rad; π where it turns over.
 
     The energy at the beginning gives the first one: 1 − cos A = 1 − cos θ + ω² / 2k with the restoring coefficient k.
@@ -118,6 +139,11 @@ def swing_amplitudes(values: Values, duration: float) -> tuple[torch.Tensor, tor
     equation), so that with α = c / 2 and β = (4 / 3π) √k d
 
         A(t) = A e^{−αt} / (1 + β A (1 − e^{−αt}) / α)
+
+    Args:
+        values: Values of the unknowns.
+        drag: Drag, 1/rad.
+        duration: Duration of the clip, s.
     """
     restoring, angle, rate = values["restoring"], values["angle"], values["angular_velocity"]
     cosine = angle.cos() - rate.square() / (2 * restoring)
@@ -128,8 +154,8 @@ def swing_amplitudes(values: Values, duration: float) -> tuple[torch.Tensor, tor
     small = exponent.abs() < 1e-6
     divisor = torch.where(small, 1.0, exponent)
     mean_decay = middle * torch.where(small, 1 - exponent / 2, -torch.expm1(-divisor) / divisor)
-    drag = 4 / (3 * math.pi) * restoring.sqrt() * values["drag"]
-    return initial, initial * (-exponent).exp() / (1 + drag * initial * mean_decay)
+    drag_decay = 4 / (3 * math.pi) * restoring.sqrt() * drag
+    return initial, initial * (-exponent).exp() / (1 + drag_decay * initial * mean_decay)
 
 
 def swing_period_ratio(amplitude: torch.Tensor) -> torch.Tensor:
@@ -143,7 +169,7 @@ def swing_period_ratio(amplitude: torch.Tensor) -> torch.Tensor:
 def _pendulum_parameters(duration: float, values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return periods, amplitude and damping, and the length from gravity or gravity from the length."""
     restoring = values["restoring"]
-    amplitude, middle_amplitude = swing_amplitudes(values, duration)
+    amplitude, middle_amplitude = swing_amplitudes(values, _angular_drag(values, known_values), duration)
     reason = "only length over gravity is observable: needs gravity, length or scale"
     period = 2 * math.pi / restoring.sqrt()
     parameters: ParameterValues = {
@@ -154,13 +180,7 @@ def _pendulum_parameters(duration: float, values: Values, known_values: KnownTen
         "mass": "the motion of a pendulum does not depend on its mass",
         "length": reason,
     }
-    length: torch.Tensor | None = None
-    if "length" in known_values:
-        length = known_values["length"].expand_as(restoring)
-    elif "gravity" in known_values:
-        length = known_values["gravity"] / restoring
-    elif "scale" in known_values:
-        length = values["arm_length"] / known_values["scale"]
+    length = _pendulum_length(values, known_values)
     if float(amplitude.detach().max()) > math.pi - 1e-3:
         parameters |= dict.fromkeys(("swing_period", "amplitude"), "it turns over the top")
     if length is not None:
@@ -168,7 +188,7 @@ def _pendulum_parameters(duration: float, values: Values, known_values: KnownTen
     if "gravity" not in known_values:
         parameters["gravity"] = reason if length is None else length * restoring
     parameters["drag"] = "needs gravity, length or scale" if length is None else values["drag"] / length
-    return parameters
+    return {name: value for name, value in parameters.items() if name not in {"damping", "drag"} & known_values.keys()}
 
 
 def circular_models(evidence: Evidence) -> list[MotionModel]:

@@ -97,8 +97,14 @@ def _unknowns(
         Unknown("gravity", gravity, low=0.0, unit="px/s²"),
         evidence.view.tilt_unknown(),
         Unknown("position", guess[0].tolist(), scale=10.0 * evidence.pixel, unit="px"),
-        # Drag has a prior: a short flight does not determine it.
-        Unknown("drag", settings.drag, scale=settings.drag, std=settings.drag_std, unit="1/m"),
+        # Drag has a prior: a short flight does not determine it. A table says nothing of what flies.
+        evidence.loss_unknown(
+            "drag",
+            settings.drag,
+            settings.drag,
+            settings.drag_std if evidence.view.filmed else settings.table_drag_std,
+            "1/m",
+        ),
         Unknown("velocity", velocity, scale=0.1 * speed, unit="px/s"),
     ]
     if kind == "fall":
@@ -154,7 +160,7 @@ def _launch_velocity(values: Values, gravity: torch.Tensor | float) -> torch.Ten
 
 def _parameters(kind: str, values: Values, known_values: KnownTensors) -> ParameterValues:
     scale = _scale(values, known_values)
-    parameters: ParameterValues = {"drag": values["drag"]}
+    parameters: ParameterValues = {} if "drag" in known_values else {"drag": values["drag"]}
     missing = "only its ratio to gravity is observable: needs gravity or scale"
     if "gravity" not in known_values or "scale" in known_values:
         gravity = values["gravity"] / known_values["scale"] if "scale" in known_values else missing

@@ -265,7 +265,7 @@ def spring_models(evidence: Evidence) -> list[MotionModel]:
         Unknown("heading", line.heading, scale=0.1, unit="rad"),
         Unknown("displacement", float(start[0]), scale=amplitude, unit="px"),
         Unknown("speed", float(start[1]), scale=amplitude * frequency, unit="px/s"),
-        Unknown("damping", 0.05, scale=0.05 * frequency, unit="1/s"),
+        evidence.loss_unknown("damping", 0.05, 0.05 * frequency, unit="1/s"),
     ]
 
     def setup(values: Values) -> Setup:
@@ -288,7 +288,9 @@ def _spring_parameters(values: Values, known_values: KnownTensors) -> ParameterV
     """Return the damped period and the damping, and the stiffness by the mass or the mass by the stiffness."""
     restoring, damping = values["restoring"], values["damping"]
     frequency = (restoring - damping.square() / 4).clamp(min=1e-12).sqrt()
-    parameters: ParameterValues = {"period": 2 * math.pi / frequency, "damping": damping}
+    parameters: ParameterValues = {"period": 2 * math.pi / frequency}
+    if "damping" not in known_values:
+        parameters["damping"] = damping
     if "mass" in known_values:
         parameters["stiffness"] = restoring * known_values["mass"]
     elif "stiffness" in known_values:
