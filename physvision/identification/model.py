@@ -174,8 +174,8 @@ class Evidence:
         """
         if name not in self.known_values:
             return Unknown(name, guess, scale=scale, std=std, unit=unit)
-        known = self.known_values[name]
-        return Unknown(name, known.value, scale=scale, std=max(known.std, 1e-6 * scale), unit=unit)
+        prior = self.known_values[name]
+        return Unknown(name, prior.value, scale=scale, std=max(prior.std, 1e-6 * scale), unit=unit)
 
     def noise(self, indices: Int[np.ndarray, " samples"]) -> float:
         """Return the typical standard deviation of a coordinate in these samples, in the unit of positions."""

@@ -100,9 +100,9 @@ def test_a_known_drag_leaves_the_damping_alone():
     positions = 400 * length * np.stack([np.sin(angle), np.cos(angle)], 1) + random.normal(0, 0.2, (len(times), 2))
     track = Track(times, positions, np.full(len(times), 0.2), np.ones(len(times), bool))
     widths = []
-    for known in ({"gravity": 9.81}, {"gravity": 9.81, "drag": drag}):
-        parameters = identify([track], "pendulum", known).parameters
-        assert ("drag" in parameters) == ("drag" not in known)
+    for priors in ({"gravity": 9.81}, {"gravity": 9.81, "drag": drag}):
+        parameters = identify([track], "pendulum", priors).parameters
+        assert ("drag" in parameters) == ("drag" not in priors)
         low, high = parameters["damping"].interval_95
         assert low < damping < high
         widths.append(high - low)
