@@ -10,6 +10,12 @@ constant acceleration for falls: the median over the clips. docs/identify.md has
 
     python experiments/identify_coverage.py [--clips 200] [--first 0] [--kinds false] [--out out/identify_coverage] \
         [--part 1/2] [--only projectile,fall]
+
+With `--disturbances true`, `--clips` is the number for each of seven disturbances (noise, blur, occlusion by a post,
+lighting, compression, jitter of the camera, dropped frames), in three strengths in turn, and the table is pooled per
+disturbance:
+
+    python experiments/identify_coverage.py --disturbances true --clips 105
 """
 
 from __future__ import annotations
@@ -29,10 +35,24 @@ from physvision.core import PhysvisionError
 from physvision.datasets.clips import DETERMINED_PARAMETERS, KINDS, draw
 from physvision.identification import Identification, identify
 
+# Options of drawn clips in three strengths, from what is easily seen to what is hardly usable.
+DISTURBANCES: dict[str, tuple[dict[str, float], ...]] = {
+    "noise": ({"noise": 6.0}, {"noise": 12.0}, {"noise": 20.0}),
+    "blur": ({"exposure": 0.6}, {"exposure": 0.8}, {"exposure": 0.95}),
+    "occlusion": ({"post": 0.04}, {"post": 0.08}, {"post": 0.15}),
+    "lighting": (
+        {"brightness": 0.6, "flicker": 0.02}, {"brightness": 0.4, "flicker": 0.04},
+        {"brightness": 0.25, "flicker": 0.08},
+    ),
+    "compression": ({"quality": 32}, {"quality": 36}, {"quality": 40}),
+    "jitter": ({"shake": 1.5}, {"shake": 3.0}, {"shake": 6.0}),
+    "dropped": ({"dropped": 0.05}, {"dropped": 0.15}, {"dropped": 0.3}),
+}  # fmt: skip
 
-def identify_clip(kind: str, seed: int, name_kind: bool) -> dict:
+
+def identify_clip(kind: str, seed: int, name_kind: bool, changes: dict[str, float] | None = None) -> dict:
     """Identify one clip: its parameters beside the truth, or the reason of its rejection."""
-    clip, began = draw(kind, seed), time.process_time()
+    clip, began = draw(kind, seed, **(changes or {})), time.process_time()
     known_values = {**clip.known, **{name: value for name, value in clip.options.items() if name == "scale"}}
     record: dict = {"kind": kind, "seed": seed, "parameters": {}}
     with tempfile.TemporaryDirectory() as folder:
@@ -120,6 +140,46 @@ def show(results: list[dict], name_kind: bool) -> None:
         print(f"{median(ratios) if ratios else np.nan:>8.2f}")
 
 
+def disturbed_clips(count: int, first: int, kinds: list[str]) -> list[tuple[str, int, str, int]]:
+    """Return kind, seed, disturbance and strength of `count` clips of each disturbance, over kinds and strengths."""
+    # Each kind has every strength in turn, and every disturbance the same kinds and seeds.
+    clips = [(kinds[n % len(kinds)], first + n // len(kinds), n // len(kinds) + n % len(kinds)) for n in range(count)]
+    return [(kind, seed, name, turn % 3) for kind, seed, turn in clips for name in DISTURBANCES]
+
+
+def show_disturbances(results: list[dict]) -> None:
+    """Print the coverage pooled over the clips of each disturbance; a rejected clip is counted apart."""
+    print(f"{'disturbance':<14}{'clips':>6}{'rejected':>9}{'estimates':>11}{'in 68 %':>9}{'in 95 %':>9}")
+    for name in [*DISTURBANCES, "all"]:
+        records = [record for record in results if name in ("all", record["disturbance"])]
+        entries = [entry for record in records for entry in record["parameters"].values()]
+        if not entries:
+            continue
+        rejected = sum("rejected" in record for record in records)
+        coverage = [100 * sum(entry[key] for entry in entries) / len(entries) for key in ("in_68", "in_95")]
+        print(f"{name:<14}{len(records):>6}{rejected:>9}{len(entries):>11}{coverage[0]:>9.0f}{coverage[1]:>9.0f}")
+
+
+def run_disturbances(selection: list[tuple[str, int, str, int]], part: tuple[int, int], out: Path) -> None:
+    """Identify disturbed clips of a named kind, and print a table.
+
+    Args:
+        selection: Kind, seed, disturbance and strength of each clip.
+        part: Index, from one, and count of the parts that the clips are divided into; index zero only prints.
+        out: Folder of the results, which are resumed.
+    """
+
+    def work(clip: tuple[str, int, str, int]) -> dict:
+        kind, seed, name, strength = clip
+        record = identify_clip(kind, seed, True, DISTURBANCES[name][strength])
+        return {**record, "disturbance": name, "strength": strength}
+
+    keys = selection[part[0] - 1 :: part[1]] if part[0] else []
+    fields = ("kind", "seed", "disturbance", "strength")
+    results = cached_results(out / "disturbed.jsonl", keys, work, lambda record: tuple(record[key] for key in fields))
+    show_disturbances([results[clip] for clip in selection if clip in results])
+
+
 def main(
     clips: int = 200,
     kinds: bool = False,
@@ -127,6 +187,7 @@ def main(
     first: int = 0,
     part: str = "1/1",
     only: str | None = None,
+    disturbances: bool = False,
 ) -> None:
     """Identify drawn clips, and print a table.
 
@@ -137,11 +198,15 @@ def main(
         first: Seed of the first clip of each kind.
         part: Part of the clips that this process identifies, as index/count; "0/1" only prints what is there.
         only: Kinds of motion, separated by commas; all if not given.
+        disturbances: If true, that many clips of each disturbance are identified instead.
     """
     torch.set_num_threads(1)
     names = list(KINDS) if only is None else only.split(",")
-    selection = [(names[number % len(names)], first + number // len(names)) for number in range(clips)]
     index, count = (int(number) for number in part.split("/"))
+    if disturbances:
+        run_disturbances(disturbed_clips(clips, first, names), (index, count), out)
+        return
+    selection = [(names[number % len(names)], first + number // len(names)) for number in range(clips)]
     clips_of_process = selection[index - 1 :: count] if index else []
 
     def work(clip: tuple[str, int]) -> dict:

@@ -150,3 +150,18 @@ def test_hands_hold_what_is_thrown_or_dropped_and_tables_are_seen_from_above():
     assert {kind for kind, motion in motions.items() if motion.held_body == 0} == {"projectile", "fall"}
     assert all((motion.release > 0) == (motion.held_body is not None) for motion in motions.values())
     assert {kind for kind, motion in motions.items() if motion.from_above} == {"collision", "circular"}
+
+
+def test_posts_hide_what_moves_behind_them_and_low_light_darkens():
+    plain, posted, dark = (draw("spring", 3, noise=0.0, flicker=0.0, shake=0.0, duplicated=0.0, **options)
+                           for options in ({}, {"post": 0.2}, {"brightness": 0.25}))  # fmt: skip
+    pictures = [next(clip.frames()).astype(float) for clip in (plain, posted, dark)]
+    hidden = (pictures[1] == 95.0).all(2)
+    path = plain.positions()[:, 0]
+    axis = int(np.ptp(path, axis=0).argmax())
+    lines = np.flatnonzero(hidden.all(axis))
+    assert len(lines) == pytest.approx(0.2 * np.ptp(path[:, axis]), abs=1)
+    assert path[:, axis].min() < lines.min()
+    assert lines.max() < path[:, axis].max()
+    np.testing.assert_array_equal(pictures[0][~hidden], pictures[1][~hidden])
+    assert pictures[2].mean() / pictures[0].mean() == pytest.approx(0.25, abs=0.01)

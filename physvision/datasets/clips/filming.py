@@ -38,6 +38,7 @@ DETERMINED_PARAMETERS = {
 }
 # Relative standard deviation of a scale that is measured between two points of a picture.
 _SCALE_ERROR = 1e-3
+_POST_LEVEL = 95.0  # of 255
 # Kinds of motion that need a high frame rate.
 _FAST = ("double_pendulum", "collision", "bounce", "projectile", "fall")
 
@@ -64,6 +65,8 @@ class Filming:
         duplicated: Fraction of frames that repeat the previous one.
         quarter_turns: Quarter turns in the rotation flag of the file.
         repeat: Number of times that each frame is shown, as in a recording of a screen.
+        brightness: Factor of the light; below one, the noise of the camera stays as it is.
+        post: Width of a post in front of the motion, relative to the longer side of the motion; 0 for none.
     """
 
     size: tuple[int, int] = (640, 360)
@@ -83,6 +86,8 @@ class Filming:
     duplicated: float = 0.0
     quarter_turns: int = 0
     repeat: int = 1
+    brightness: float = 1.0
+    post: float = 0.0
 
     @classmethod
     def at_random(cls, random: np.random.Generator, fast: bool, tall: bool) -> Filming:
@@ -174,15 +179,26 @@ class DrawnClip:
         # Each frame's noise is a random crop of one larger field.
         noise_field = random.normal(0, 1, (filming.size[1] + 64, filming.size[0] + 64, 3)).astype(np.float32)
         shakes = _shakes(random, len(self.times), filming.shake)
-        picture = np.zeros(0)
+        picture, post = np.zeros(0), self._post()
         for index, time in enumerate(self.times):
             if self.shown_frames[index] == index:
                 picture = painter.frame(time - exposure.duration / 2, shakes[index])
-                picture = picture * (1 + filming.flicker * random.normal())
+                picture[post] = _POST_LEVEL
+                picture = picture * (filming.brightness * (1 + filming.flicker * random.normal()))
                 y, x = random.integers(0, 64, 2)
                 noise = noise_field[y : y + filming.size[1], x : x + filming.size[0]] * random.choice([-1, 1])
                 picture = np.clip(picture + filming.noise * noise, 0, 255).astype(np.uint8)
             yield picture
+
+    def _post(self) -> tuple[slice, slice]:
+        """Return the rows and columns of the post, beside the middle of the longer side of the motion."""
+        path = self.positions().reshape(-1, 2)
+        low, span = path.min(0), np.ptp(path, axis=0)
+        axis = int(span.argmax())
+        width = self.filming.post * span[axis]
+        begin = round(float(low[axis] + 0.6 * span[axis] - width / 2))
+        hidden = slice(begin, begin + round(width)) if width else slice(0, 0)
+        return (slice(None), hidden) if axis == 0 else (hidden, slice(None))
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the clip as H.264 and return the path; the bytes are the same each time."""
