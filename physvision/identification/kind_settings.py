@@ -67,7 +67,7 @@ class FlightSettings:
     Attributes:
         drag: Prior mean of the drag, 1/m: 0.001 for a shot, 0.03 for hollow balls.
         drag_std: Prior standard deviation of the drag, 1/m.
-        table_drag_std: The same for tables, 1/m, so that it holds balls of foam and of table tennis.
+        table_drag_std: The same for tables, 1/m, which say nothing of what flies: foam has 0.07.
         release_std_frames: Standard deviation of the time of an unobserved release, frames.
         hand_release_std_frames: Standard deviation of the time of a release by a visible hand, frames.
         sideways_std: Standard deviation of the sideways velocity of a dropped object, relative to the speed gained.
@@ -86,7 +86,7 @@ class FlightSettings:
 
     drag: float = 0.015
     drag_std: float = 0.015
-    table_drag_std: float = 0.1
+    table_drag_std: float = 0.03
     release_std_frames: float = 2.0
     hand_release_std_frames: float = 3.0
     sideways_std: float = 0.01

@@ -53,7 +53,12 @@ def parabola_window(
     return (start, end) if end - start >= min_samples else best_window
 
 
-def departure_index(times: Samples, positions: Positions, noise: float, settings: ParabolaSettings = _DEFAULTS) -> int:
+def departure_index(
+    times: Samples,
+    positions: Float[np.ndarray, "samples coordinates"],
+    noise: float,
+    settings: ParabolaSettings = _DEFAULTS,
+) -> int:
     """Count the leading samples that do not lie on the path of the later ones.
 
     From the middle to the start, four samples at a time are compared with the polynomial through all later ones, to
@@ -62,7 +67,7 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
 
     Args:
         times: Times of the samples, s.
-        positions: Observed positions, pixels.
+        positions: Observed positions, pixels; one coordinate or two.
         noise: Standard deviation of a coordinate, pixels.
         settings: Thresholds of the search.
     """
@@ -84,7 +89,12 @@ def departure_index(times: Samples, positions: Positions, noise: float, settings
 
 
 def _noise_covariance(
-    times: Samples, positions: Positions, noise: float, degree: int, num_reference: int, settings: ParabolaSettings
+    times: Samples,
+    positions: Float[np.ndarray, "samples coordinates"],
+    noise: float,
+    degree: int,
+    num_reference: int,
+    settings: ParabolaSettings,
 ) -> Float[np.ndarray, "samples samples"]:
     """Estimate the covariance of all samples' noise, white and autocorrelated, from the last `num_reference` samples.
 

@@ -97,7 +97,7 @@ def _unknowns(
         Unknown("gravity", gravity, low=0.0, unit="px/s²"),
         evidence.view.tilt_unknown(),
         Unknown("position", guess[0].tolist(), scale=10.0 * evidence.pixel, unit="px"),
-        # Drag has a prior: a short flight does not determine it. A table says nothing of what flies.
+        # Drag has a prior: a short flight does not determine it.
         evidence.loss_unknown(
             "drag",
             settings.drag,
