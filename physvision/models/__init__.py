@@ -19,12 +19,14 @@ from physvision.models.interfaces import (
     Encoder as Encoder,
     Observation as Observation,
 )
+from physvision.models.link_encoder import LinkEncoder as LinkEncoder, LinkSettings as LinkSettings
 from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder as ObjectDecoder
 from physvision.models.objects import ObjectEncoder as ObjectEncoder
 from physvision.models.pendulum import PendulumCamera as PendulumCamera
 from physvision.models.segmentation import (
     InstanceSettings as InstanceSettings,
+    LinkSegmentation as LinkSegmentation,
     SegmentationNetwork as SegmentationNetwork,
 )
 from physvision.models.state_networks import (
@@ -32,6 +34,7 @@ from physvision.models.state_networks import (
     StateNetwork as StateNetwork,
     StatePerceptron as StatePerceptron,
 )
+from physvision.models.swing import LinkCamera as LinkCamera, swing as swing, swing_leaves as swing_leaves
 from physvision.models.table_encoder import TableEncoder as TableEncoder
 from physvision.models.tabletop import (
     BallCamera as BallCamera,
@@ -47,6 +50,6 @@ register_all(
         *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
-        *(learned_table, table, tabletop),
+        *(LinkCamera, LinkEncoder, LinkSettings, learned_table, swing, table, tabletop),
     ),
 )

@@ -18,6 +18,8 @@ from physvision.physics.engine import Overrides
 
 # Coverage below which a pixel shows the background, for the identity of pixels.
 _VISIBLE = 0.5
+# Share of its distance by which a shape is in front of the one before.
+_LAYER_STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,40 @@ class CameraLayers:
         return torch.where(highest >= _VISIBLE, ids, -1)
 
 
-def render_layers(caster: RayCaster, scene: Appearance, extrinsics: Tensor | None = None) -> CameraLayers:
+def in_front(scene: Appearance, extrinsics: Tensor) -> Appearance:
+    """Move each shape toward the pinhole, in front of the one before; sizes shrink with distance, outlines stay.
+
+    Shape k is scaled by 1 − 0.05 k about the pinhole. That separates shapes of one plane of motion, as far as they are
+    thinner than a fortieth of their distance.
+
+    Args:
+        scene: Poses and sizes of the shapes.
+        extrinsics: Pose of the camera in each world, (batch, 4, 4).
+    """
+    rotation, shift = extrinsics[..., :3, :3], extrinsics[..., :3, 3:]
+    pinhole = -(rotation.mT @ shift)[..., None, :, 0]
+    scale = (1.0 - _LAYER_STEP * torch.arange(scene.poses.shape[1]).to(scene.poses))[:, None]
+    poses = scene.poses.clone()
+    poses[..., :3, 3] = pinhole + scale * (scene.poses[..., :3, 3] - pinhole)
+    return Appearance(poses, scene.sizes * scale)
+
+
+def render_layers(
+    caster: RayCaster, scene: Appearance, extrinsics: Tensor | None = None, layered: bool = False
+) -> CameraLayers:
     """Render the layers of a scene.
 
     Args:
         caster: Camera and shapes.
         scene: Poses and sizes of the shapes.
         extrinsics: Pose of the camera in each world, (batch, 4, 4); the caster's own if not given.
+        layered: If true, each shape is in front of the one before, see `in_front`.
     """
     camera = caster.camera.to(scene.poses)
     if extrinsics is not None:
         camera = replace(camera, extrinsics=extrinsics.to(scene.poses))
+    if layered:
+        scene = in_front(scene, camera.extrinsics.expand(len(scene.poses), 4, 4))
     coverage = caster.masks(scene.poses, sizes=scene.sizes, camera=None if extrinsics is None else camera)
     local = camera.extrinsics.reshape(-1, 1, 4, 4) @ scene.poses
     rows, columns = (torch.arange(size).to(scene.poses) for size in (camera.height, camera.width))
@@ -70,9 +95,9 @@ def render_layers(caster: RayCaster, scene: Appearance, extrinsics: Tensor | Non
     coordinates = torch.einsum("bkp,bkpc->bcp", visible, own.clamp(-1.5, 1.5))
     low, high = depth.amin(1, keepdim=True), depth.amax(1, keepdim=True)
     relative = (depth - low) / (high - low).clamp_min(1e-6)
-    layered = torch.einsum("bkp,bk->bp", visible, relative)[:, None]
+    nearness = torch.einsum("bkp,bk->bp", visible, relative)[:, None]
     size = (camera.height, camera.width)
-    return CameraLayers(coverage, coordinates.unflatten(2, size), layered.unflatten(2, size))
+    return CameraLayers(coverage, coordinates.unflatten(2, size), nearness.unflatten(2, size))
 
 
 class LayerNetwork(nn.Module):
@@ -148,6 +173,7 @@ class CameraDecoder(Decoder):
         codes: int = 12,
         channels: int = 3,
         colors: tuple[tuple[float, ...], ...] | None = None,
+        layered: bool = False,
     ) -> None:
         """Combine camera and network.
 
@@ -157,11 +183,13 @@ class CameraDecoder(Decoder):
             codes: Numbers of an object's appearance code; the first `channels` of them are its color.
             channels: Channels of a frame.
             colors: Initial color of each shape, 0 to 1, for scenes without an appearance code.
+            layered: If true, each shape is in front of the one before, as the links of a chain are.
         """
         super().__init__()
         if codes < channels:
             raise InputError(f"codes: expected at least {channels} numbers, an object's color, got {codes}")
         self.camera, self.network, self.codes, self.channels = camera, network, codes, channels
+        self.layered = layered
         self.mechanics = camera.mechanics
         self.shapes = len(camera.shapes)
         initial = torch.full((self.shapes, codes), 0.0)
@@ -178,7 +206,9 @@ class CameraDecoder(Decoder):
         """Render the camera's layers of each state."""
         # Half precision does not resolve parts of a pixel.
         with torch.autocast(state.q.device.type, enabled=False):
-            return render_layers(self.camera.caster, self.camera.appearance(state, properties), extrinsics)
+            return render_layers(
+                self.camera.caster, self.camera.appearance(state, properties), extrinsics, self.layered
+            )
 
     def forward(
         self, state: State, properties: Overrides = None, appearance: AppearanceCode | None = None

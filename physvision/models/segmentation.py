@@ -1,4 +1,4 @@
-"""Learned segmentation of balls: a small U-Net at half resolution, instances by their centers, identities in time."""
+"""Learned segmentation: a small U-Net at half resolution, instances by their centers, identities in time."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ class InstanceSettings:
 # Gains that bring the channels of `contrast_channels` to about one.
 _DIFFERENCE_GAIN, _GRADIENT_GAIN = 5.0, 3.0
 CONTRAST_CHANNELS = 5
+# Standard deviation of a center's peak in the target, cells of half resolution.
+_PEAK_WIDTH = 0.8
 
 
 def contrast_channels(
@@ -70,20 +72,25 @@ class SegmentationNetwork(nn.Module):
     Its input is the contrast of a frame with the clip's background, see `contrast_channels`, folded to half resolution.
     """
 
-    def __init__(self, width: int = 8, levels: int = 3) -> None:
+    # Additional weight of covered cells, which are rare, in the loss of each output.
+    emphasis: tuple[float, ...] = (3.0, 30.0)
+
+    def __init__(self, width: int = 8, levels: int = 3, outputs: int = 2, maps: int = 0) -> None:
         """Build the layers of the network.
 
         Args:
             width: Channels at half resolution, doubled at each coarser level.
             levels: Number of resolutions.
+            outputs: Number of logits in each cell.
+            maps: Channels beside the contrast.
         """
         super().__init__()
         check_count("levels", levels)
         widths = [check_count("width", width) * 2**level for level in range(levels)]
-        self.entry = _block(4 * CONTRAST_CHANNELS, widths[0])
+        self.entry = _block(4 * (CONTRAST_CHANNELS + maps), widths[0])
         self.down = nn.ModuleList(_block(fine, coarse) for fine, coarse in itertools.pairwise(widths))
         self.up = nn.ModuleList(_block(fine + coarse, fine) for fine, coarse in itertools.pairwise(widths))
-        self.output_layer = nn.Conv2d(widths[0], 2, 1)
+        self.output_layer = nn.Conv2d(widths[0], check_count("outputs", outputs), 1)
         # Nothing is foreground at first.
         assert self.output_layer.bias is not None
         nn.init.constant_(self.output_layer.bias, -3.0)
@@ -91,9 +98,9 @@ class SegmentationNetwork(nn.Module):
 
     def forward(
         self, frames: Float[Tensor, "batch 3 height width"], background: Float[Tensor, "batch 3 height width"]
-    ) -> Float[Tensor, "batch 2 rows columns"]:
-        """Compute the logits of foreground and centers."""
-        folded = functional.pixel_unshuffle(contrast_channels(frames, background), 2)
+    ) -> Float[Tensor, "batch outputs rows columns"]:
+        """Compute the logits of all outputs, by default foreground and centers."""
+        folded = functional.pixel_unshuffle(self.inputs(frames, background), 2)
         folded = folded.contiguous(memory_format=torch.channels_last)
         features = [self.entry(folded)]
         for block in self.down:
@@ -104,6 +111,58 @@ class SegmentationNetwork(nn.Module):
             upsampled = functional.interpolate(result, size=fine.shape[-2:], mode="bilinear", align_corners=False)
             result = block(torch.cat([fine, upsampled], 1))
         return self.output_layer(result)
+
+    def inputs(self, frames: Tensor, background: Tensor) -> Float[Tensor, "batch channels height width"]:
+        """Images that the network reads."""
+        return contrast_channels(frames, background)
+
+    @staticmethod
+    def targets(coverage: Float[Tensor, "batch slots height width"]) -> Float[Tensor, "batch outputs rows columns"]:
+        """Outputs of a perfect network, given the coverage of each object in the frame."""
+        return targets_of(coverage)
+
+
+class LinkSegmentation(SegmentationNetwork):
+    """U-Net at half resolution: logits of each link of a chain that is hinged in the middle of the frame."""
+
+    def __init__(self, links: int = 2, width: int = 8, levels: int = 4) -> None:
+        """Build the layers of the network.
+
+        Args:
+            links: Number of links.
+            width: Channels at half resolution, doubled at each coarser level.
+            levels: Number of resolutions.
+        """
+        super().__init__(width, levels, links, maps=1)
+        self.emphasis = (3.0,) * links
+
+    def inputs(self, frames: Tensor, background: Tensor) -> Float[Tensor, "batch channels height width"]:
+        """Contrast, and the distance of each pixel from the hinge, which tells links apart."""
+        height, width = frames.shape[-2:]
+        x = torch.linspace(-1.0, 1.0, width, device=frames.device, dtype=frames.dtype)
+        y = torch.linspace(-1.0, 1.0, height, device=frames.device, dtype=frames.dtype)
+        distance = 2.0 * (x.square() + y[:, None].square()).sqrt() - 1.0
+        return torch.cat([contrast_channels(frames, background), distance.expand(len(frames), 1, -1, -1)], 1)
+
+    @staticmethod
+    def targets(coverage: Float[Tensor, "batch slots height width"]) -> Float[Tensor, "batch outputs rows columns"]:
+        """Visible share of each cell that each link covers."""
+        return functional.avg_pool2d(coverage.detach().float(), 2)
+
+
+def targets_of(coverage: Float[Tensor, "batch slots height width"]) -> Float[Tensor, "batch 2 rows columns"]:
+    """Foreground and center map at half resolution, from the coverage of each object."""
+    halved = functional.avg_pool2d(coverage.detach().float(), 2)
+    rows, columns = halved.shape[-2:]
+    y = torch.arange(rows, device=halved.device, dtype=halved.dtype)[:, None]
+    x = torch.arange(columns, device=halved.device, dtype=halved.dtype)
+    mass = halved.sum((2, 3)).clamp_min(1e-6)
+    center_y, center_x = ((halved * at).sum((2, 3)) / mass for at in (y, x))
+    # Peaks lie on cells, so that the highest value is one.
+    squared = (y - center_y.round()[..., None, None]).square() + (x - center_x.round()[..., None, None]).square()
+    visible = (mass > 0.5)[..., None, None]
+    peaks = (torch.exp(-squared / (2.0 * _PEAK_WIDTH**2)) * visible).amax(1)
+    return torch.stack([halved.sum(1).clamp(0.0, 1.0), peaks], 1)
 
 
 def _block(inputs: int, outputs: int) -> nn.Sequential:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
 from jaxtyping import Float, Shaped
-from kornia.geometry import warp_perspective
 from torch import Tensor, nn
 from torch.nn import functional
 
-from physvision.camera.projection import Projection
-from physvision.core import ShapeError, brightness
+from physvision.core import brightness
 from physvision.core.checks import check_count, check_positive
-from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.interfaces import ClipContext, Observation
 from physvision.models.object_order import chained
 from physvision.models.roi import boxes_around, crop, sample_points
 from physvision.models.segmentation import (
@@ -25,47 +23,29 @@ from physvision.models.segmentation import (
     find_instances,
     link,
 )
+from physvision.models.segmenting_encoder import (
+    CROP_CONTRAST,
+    FRAMES,
+    Segmentation,
+    SegmentingEncoder,
+    start_small,
+)
 from physvision.models.tabletop import back_project
 from physvision.models.trial_properties import TrackPropertyHead, Tracks, radius_of
-from physvision.perception.object_crops import crop_patches
 
-FRAMES = 3
-# Channels of `contrast_channels` in a crop: brightness, magnitude of the difference and of the gradient.
-_CROP_CONTRAST = (0, 2, 3)
-CROP_CHANNELS = (len(_CROP_CONTRAST) + 1) * FRAMES
+CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
 # With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
 MOTION_CHANNELS = 2 * (FRAMES - 1)
 CROP_OUTPUTS = 8
 # Largest difference of a pixel's motion from the object's, px a frame: beyond it flow is wrong, or of other objects.
 _MAX_MOTION = 3.0
-# Frames of the context that are segmented for tracks and background: every fourth one.
-_CONTEXT_STEP = 4
 # Standard deviations of position (px) and velocity (px a frame) before training.
 _INITIAL_STD = (1.0, 0.5)
 _LOG_STD = (-5.0, 2.0)
 _MAX_CORRECTION = 4.0
-# Ranges of gain and offset of brightness that the encoder is trained with.
-_GAINS, _OFFSETS = (0.7, 1.3), (-0.1, 0.1)
-# Share of a cell from which it counts as covered by an object.
-_COVERED = 0.2
 
 
-@dataclass(frozen=True)
-class Segmentation:
-    """Intermediate results of the encoder, for losses and pictures.
-
-    Attributes:
-        logits: Logits of foreground and centers in the last frames.
-        background: Median of the context.
-        instances: Linked objects in the last frames, oldest first.
-    """
-
-    logits: Float[Tensor, "batch frames 2 rows columns"]
-    background: Float[Tensor, "batch 3 height width"]
-    instances: list[Instances]
-
-
-class TableEncoder(Encoder):
+class TableEncoder(SegmentingEncoder):
     """Reads balls of unknown colors and radius on a table: state, properties of the trial, and looks.
 
     Segmentation is learned; objects are linked over time and keep one slot each. The state comes from the last three
@@ -106,32 +86,12 @@ class TableEncoder(Encoder):
             flow: Optical flow between two frames, see `perception.flow`; its weights stay fixed.
             settings: Tuning numbers of instance segmentation.
         """
-        super().__init__()
-        self.slots, self.size, self.dt = check_count("slots", slots), (size[0], size[1]), check_positive("dt", dt)
-        self.crop, self.codes = check_count("crop", crop), codes
+        super().__init__(slots, size, dt, SegmentationNetwork(width), camera, codes, flow)
+        self.crop = check_count("crop", crop)
         self.crop_extent = check_positive("crop_extent", crop_extent)
         self.settings = settings or InstanceSettings()
-        self.segmentation = SegmentationNetwork(width)
-        self.network, self.properties, self.flow = network, properties, flow
-        if flow is not None:
-            flow.requires_grad_(False)
-        self._camera: tuple[Projection, ...] = () if camera is None else (camera.caster.camera,)  # pyright: ignore
-        self.camera = camera
-        if codes:
-            check_count("codes: numbers of all balls", 65 - slots * codes)
-            self.look = nn.Sequential(
-                *(nn.Conv2d(4, 16, 3, 2, 1), nn.SiLU(), nn.Conv2d(16, 16, 3, 2, 1), nn.SiLU()),
-                *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, codes - 3)),
-            )
-        output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
-        nn.init.normal_(output_layer.weight, std=1e-3)
-        nn.init.zeros_(output_layer.bias)
-
-    def observe(
-        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
-    ) -> Observation:
-        """Estimate the state in the last of `frames`, and properties and looks of the clip."""
-        return self.encode(frames, context)[0]
+        self.network, self.properties = network, properties
+        start_small(network)
 
     def encode(
         self,
@@ -154,7 +114,7 @@ class TableEncoder(Encoder):
             tracks = self._tracks(linked, times, frames.shape[1], context)
             values, stds = self._properties(tracks, context, present)
             contrast = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
-            images = contrast[:, list(_CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
+            images = contrast[:, list(CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
             boxes = boxes_around(linked[-1].centroids.detach(), self.crop_extent)
             masks = torch.stack([frame.masks for frame in linked[-FRAMES:]], 2).flatten(0, 1)
             # The center of cell k of a mask is at pixel 2 k + ½.
@@ -167,30 +127,9 @@ class TableEncoder(Encoder):
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
 
-    def segment(
-        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
-    ) -> Segmentation:
-        """Segment the last frames alone; objects are in no particular order."""
-        background = self._context(frames, context or ClipContext())[1]
-        images = self._augmented(brightness(frames[:, -FRAMES:]), background)
-        with torch.autocast(frames.device.type, enabled=False):
-            logits = self._segment(*images)
-            return Segmentation(logits, background, self._find_recent(logits))
-
     def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
         """Give each ball the slot that it has in the window before, see `chained`."""
         return chained(observation, earlier, self.dt)
-
-    def _context(self, frames: Tensor, context: ClipContext) -> tuple[list[int], Tensor]:
-        """Choose frames before the last three, evenly, the first one included, and compute the background."""
-        if frames.shape[1] < FRAMES or frames.shape[2:] != (3, *self.size):
-            raise ShapeError(
-                f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
-                f"{tuple(frames.shape)}; resize them"
-            )
-        indices = list(range(0, frames.shape[1] - FRAMES, _CONTEXT_STEP))
-        shown = [*indices, frames.shape[1] - 1] if len(indices) < 2 else indices
-        return indices, self.registered_background(frames, shown, context)
 
     def _segment_context(
         self, frames: Tensor, indices: list[int], background: Tensor
@@ -203,42 +142,6 @@ class TableEncoder(Encoder):
             logits = self.segmentation(images.flatten(0, 1), background.repeat_interleave(len(indices), 0))
             logits = logits.unflatten(0, (-1, len(indices)))
             return indices, [self._find(logits[:, frame]) for frame in range(len(indices))]
-
-    def registered_background(self, frames: Tensor, indices: list[int], context: ClipContext) -> Tensor:
-        """Median of frames; where poses of the camera are known, as seen from its pose between the last frames."""
-        if not self._camera or context.extrinsics is None:
-            # The median of few frames needs no more precision than bytes have.
-            return brightness(frames[:, indices].median(1).values)
-        camera = self._camera[0]
-        # Mappings from the table's plane z = 0 to pixels.
-        planes = camera.intrinsics.to(frames.device).float() @ context.extrinsics[..., :3, [0, 1, 3]].float()
-        target = planes[:, frames.shape[1] - 2, None] @ torch.linalg.inv(planes[:, indices])
-        images = brightness(frames[:, indices]).flatten(0, 1)
-        moved = warp_perspective(images, target.flatten(0, 1), self.size, padding_mode="border", align_corners=True)
-        return moved.unflatten(0, (-1, len(indices))).median(1).values
-
-    def _augmented(self, recent: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
-        """The last frames and the background; in training as if the clip had other colors and light."""
-        if not self.training:
-            return recent, background
-        batch = len(recent)
-        order = torch.rand(batch, 3).argsort(1).to(recent.device)[:, :, None, None]
-        gain, offset = (
-            (low + (high - low) * torch.rand(batch, 1, 1, 1)).to(recent) for low, high in (_GAINS, _OFFSETS)
-        )
-        colored = gain[:, None] * recent.gather(2, order[:, None].expand_as(recent)) + offset[:, None]
-        return colored, gain * background.gather(1, order.expand_as(background)) + offset
-
-    def _segment(self, recent: Tensor, background: Tensor) -> Tensor:
-        """Segment the last frames; in training as if the clip had another orientation."""
-        images = [recent.flatten(0, 1), background.repeat_interleave(FRAMES, 0)]
-        if not self.training:
-            return self.segmentation(*images).unflatten(0, (-1, FRAMES))
-        flipped = [axis for axis in (-2, -1) if bool(torch.rand(()) < 0.5)]
-        turned = bool(torch.rand(()) < 0.5)
-        images = [image.flip(flipped) for image in images]
-        logits = self.segmentation(*(image.transpose(-1, -2) if turned else image for image in images))
-        return (logits.transpose(-1, -2) if turned else logits).flip(flipped).unflatten(0, (-1, FRAMES))
 
     def _find(self, logits: Tensor) -> Instances:
         return find_instances(logits, self.slots, self.settings)
@@ -346,32 +249,3 @@ class TableEncoder(Encoder):
                 channel_signs[-axis - 1 - MOTION_CHANNELS :: 2] = -1.0
         crops = crops.flip(flipped) * channel_signs.to(crops)[:, None, None]
         return self.network(crops).float() * signs.to(crops)
-
-    def _looks(
-        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor
-    ) -> AppearanceCode | None:
-        """Code of each ball from the last frame before those of the state, and the background behind all masks."""
-        if not self.codes:
-            return None
-        index = max(0, len(linked) - FRAMES - 1)
-        frame, instances = brightness(frames[:, times[index]]), linked[index]
-        masks = functional.interpolate(instances.masks.detach(), self.size, mode="bilinear")
-        weight = masks.sum((2, 3)).clamp_min(1e-3)
-        colors = torch.einsum("bkhw,bchw->bkc", masks, frame) / weight[..., None]
-        pixels = (instances.centroids.detach() + 0.5).floor().long()
-        images = torch.cat([frame[:, None].expand(-1, self.slots, -1, -1, -1), masks[:, :, None]], 2)
-        crops = crop_patches(images, pixels, 16, 0.0)
-        learned = self.look(crops.flatten(0, 1)).unflatten(0, crops.shape[:2])
-        code = torch.cat([colors, learned], -1)
-        assert code[0].numel() <= 64
-        return AppearanceCode(code.flatten(1), self._masked_background(frames[:, times], linked, background))
-
-    @torch.no_grad()
-    def _masked_background(self, frames: Tensor, linked: list[Instances], background: Tensor) -> Tensor:
-        """Median over time of the pixels that no object covers; the plain median where all frames have one."""
-        covered = torch.stack([instances.masks.sum(1) for instances in linked], 1)
-        # A cell beside a mask still shows part of the object or of its shadow.
-        covered = functional.max_pool2d(covered, 3, 1, 1) > _COVERED
-        covered = functional.interpolate(covered.float(), self.size, mode="nearest")[:, :, None] > 0
-        median = brightness(frames).masked_fill(covered, torch.nan).nanmedian(1).values
-        return torch.where(median.isnan(), background, median)

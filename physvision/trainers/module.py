@@ -21,7 +21,7 @@ from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
 from physvision.models.checkpoints import check_weights_match, stored_configuration
 from physvision.models.object_order import aligned, with_empty_slots
-from physvision.models.table_encoder import Segmentation
+from physvision.models.segmenting_encoder import Segmentation, SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
 from physvision.trainers.checkpoints import keep_checkpoints_whole, load_weights
@@ -79,7 +79,7 @@ class PredictionTraining(LightningModule):
             eval_steps: Steps at which predictions are evaluated, as far as samples reach.
             encoder_learning_rate: Peak learning rate of the encoder, if not that of all networks: deep rectified layers
                 without normalization die at learning rates that a decoder needs.
-            segmentation: Loss of the segmentation of a `TableEncoder`; the default one if not given.
+            segmentation: Loss of the segmentation of a `SegmentingEncoder`; the default one if not given.
             property_weight: Weight of the likelihood of true properties, for encoders that estimate any.
             decoder_samples: Samples that the decoder learns from: "all", or only "labeled" ones, rendered at true
                 states. At the wrong states of a young encoder a decoder learns to paint fog.
@@ -103,7 +103,7 @@ class PredictionTraining(LightningModule):
         self.property_weight, self.segmentation = property_weight, None
         self.decoder_samples: Literal["all", "labeled"] = decoder_samples
         self.stages = stages
-        if isinstance(self.model.encoder, TableEncoder):
+        if isinstance(self.model.encoder, SegmentingEncoder):
             self.segmentation = segmentation or SegmentationSupervision()
             self.segmentation.start(self.model.encoder.segmentation)
         # Of what is left to chance in an update: dropout, disturbances. A checkpoint keeps it.
@@ -114,7 +114,7 @@ class PredictionTraining(LightningModule):
         keep_checkpoints_whole(self.trainer)
         if stage == "fit" and self.stages.weights and self.trainer.ckpt_path is None:
             load_weights(self.model, self.stages.weights)
-            if isinstance(self.model.encoder, TableEncoder):
+            if isinstance(self.model.encoder, SegmentingEncoder):
                 assert self.segmentation is not None
                 self.segmentation.start(self.model.encoder.segmentation)
         source, dt = getattr(self.trainer, "datamodule", None), self.model.engine.dt
@@ -165,7 +165,7 @@ class PredictionTraining(LightningModule):
     def on_train_batch_end(self, outputs: Any, batch: Sample, batch_idx: int) -> None:
         """Average the weights of the segmentation's teacher."""
         if self.segmentation is not None:
-            assert isinstance(self.model.encoder, TableEncoder)
+            assert isinstance(self.model.encoder, SegmentingEncoder)
             self.segmentation.follow(self.model.encoder.segmentation)
 
     def prepare(self, sample: Sample) -> Sample:
@@ -184,14 +184,14 @@ class PredictionTraining(LightningModule):
             assert observation is not None
             ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
             terms |= segmentation_terms(self.segmentation, self.model, sample, segmented, observation.properties, ramp)
-            terms |= property_terms(observation, sample, self.property_weight)
+            terms |= property_terms(self.model.encoder, observation, sample, self.property_weight)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
 
     def _encoder_losses(self, sample: Sample) -> dict[str, Tensor]:
         """Compute the loss of a part of the encoder, on a prepared batch of labeled samples."""
         encoder, true, context = self.model.encoder, sample.ahead, context_of(sample)
-        assert isinstance(encoder, TableEncoder)
+        assert isinstance(encoder, SegmentingEncoder)
         assert self.segmentation is not None
         assert true is not None
         if self.global_step < self.stages.segmentation_updates:
@@ -203,7 +203,7 @@ class PredictionTraining(LightningModule):
             observation = self.aligned(encoded.to(torch.float32), sample)
             loss = self.supervision.state_loss(observation.trajectory[-1:], true[:1])
             terms = {"encoder": self.supervision.encoder_weight * loss}
-            terms |= property_terms(observation, sample, self.property_weight)
+            terms |= property_terms(self.model.encoder, observation, sample, self.property_weight)
         return terms | {"loss": torch.stack(list(terms.values())).sum()}
 
     def _predict(self, sample: Sample, steps: int) -> tuple[Estimate, Forecast, Segmentation | None]:
@@ -212,13 +212,15 @@ class PredictionTraining(LightningModule):
         every_window = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
         frames = sample.frames if every_window else sample.observed
         context, segmented = context_of(sample), None
-        if isinstance(self.model.encoder, TableEncoder):
+        if isinstance(self.model.encoder, SegmentingEncoder):
             encoded, segmented = self.model.encoder.encode(frames, context)
             observation = self.aligned(encoded.to(torch.float32), sample)
+            values = self.model.encoder.refined(observation, frames.shape[1]).properties
         else:
             observation = self.model.observe(frames, context)
+            values = observation.properties
         states = observation.trajectory[sample.given - 1 - frames.shape[1] :]
-        own, values = states.state(0), observation.properties
+        own = states.state(0)
         start, onward_values, future = own, values, None
         if onward == "label" and true is not None and bool(sample.labeled.any()):
             known, now = sample.labeled[:, None], true.state(0)

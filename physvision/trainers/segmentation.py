@@ -13,12 +13,6 @@ from torch.nn import functional
 from physvision.models import SegmentationNetwork
 from physvision.models.segmentation import Instances
 
-# Standard deviation of a center's peak in the target, cells of half resolution.
-_PEAK_WIDTH = 0.8
-# Additional weight of peaks, which are rare.
-_PEAK_WEIGHT = 30.0
-_FOREGROUND_WEIGHT = 3.0
-
 
 class SegmentationSupervision(nn.Module):
     """Losses of a segmentation network, and the exponential average of its weights that teaches it.
@@ -66,15 +60,16 @@ class SegmentationSupervision(nn.Module):
             average.lerp_(value, 1.0 - self.decay)
 
     def labeled_loss(
-        self, logits: Float[Tensor, "batch 2 rows columns"], coverage: Float[Tensor, "batch slots height width"]
+        self, logits: Float[Tensor, "batch outputs rows columns"], coverage: Float[Tensor, "batch slots height width"]
     ) -> Float[Tensor, ""]:
         """Cross entropy with silhouettes, given the coverage of each object in the frame."""
-        target = targets_of(coverage)
-        return _weighted_cross_entropy(logits.float(), target, torch.ones_like(target))
+        assert self.teacher is not None
+        target = self.teacher.targets(coverage)
+        return _weighted_cross_entropy(logits.float(), target, torch.ones_like(target), self.teacher.emphasis)
 
     def teacher_loss(
         self,
-        logits: Float[Tensor, "batch 2 rows columns"],
+        logits: Float[Tensor, "batch outputs rows columns"],
         frames: Float[Tensor, "batch 3 height width"],
         background: Float[Tensor, "batch 3 height width"],
     ) -> Float[Tensor, ""]:
@@ -83,7 +78,7 @@ class SegmentationSupervision(nn.Module):
         with torch.no_grad():
             target = torch.sigmoid(self.teacher(frames, background).float())
             certainty = (2.0 * target - 1.0).abs()
-        return _weighted_cross_entropy(logits.float(), target, certainty)
+        return _weighted_cross_entropy(logits.float(), target, certainty, self.teacher.emphasis)
 
     def area_loss(self, instances: list[Instances]) -> Float[Tensor, ""]:
         """Relative excess of the objects' areas over the prior range, or lack of it."""
@@ -94,22 +89,9 @@ class SegmentationSupervision(nn.Module):
         return (misfit * present).sum() / present.sum().clamp_min(1)
 
 
-def targets_of(coverage: Float[Tensor, "batch slots height width"]) -> Float[Tensor, "batch 2 rows columns"]:
-    """Foreground and center map at half resolution, from the coverage of each object."""
-    halved = functional.avg_pool2d(coverage.detach().float(), 2)
-    rows, columns = halved.shape[-2:]
-    y = torch.arange(rows, device=halved.device, dtype=halved.dtype)[:, None]
-    x = torch.arange(columns, device=halved.device, dtype=halved.dtype)
-    mass = halved.sum((2, 3)).clamp_min(1e-6)
-    center_y, center_x = ((halved * at).sum((2, 3)) / mass for at in (y, x))
-    # Peaks lie on cells, so that the highest value is one.
-    squared = (y - center_y.round()[..., None, None]).square() + (x - center_x.round()[..., None, None]).square()
-    visible = (mass > 0.5)[..., None, None]
-    peaks = (torch.exp(-squared / (2.0 * _PEAK_WIDTH**2)) * visible).amax(1)
-    return torch.stack([halved.sum(1).clamp(0.0, 1.0), peaks], 1)
-
-
-def _weighted_cross_entropy(logits: Tensor, target: Tensor, certainty: Tensor) -> Float[Tensor, ""]:
-    extra = target.new_tensor([_FOREGROUND_WEIGHT, _PEAK_WEIGHT])[:, None, None]
+def _weighted_cross_entropy(
+    logits: Tensor, target: Tensor, certainty: Tensor, emphasis: tuple[float, ...]
+) -> Float[Tensor, ""]:
+    extra = target.new_tensor(emphasis)[:, None, None]
     losses = functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
     return (losses * certainty * (1.0 + extra * target)).mean()

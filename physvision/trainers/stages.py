@@ -17,7 +17,7 @@ class Stages:
     Attributes:
         weights: Name or path of a model of the same architecture that the training starts from; random weights if not
             given.
-        segmentation_updates: Number of first updates that train the segmentation of a `TableEncoder` alone.
+        segmentation_updates: Number of first updates that train the segmentation of a `SegmentingEncoder` alone.
         encoder_updates: Number of the update until which the rest of that encoder is trained alone, on the labeled
             samples of each batch and with the segmentation held fixed.
     """

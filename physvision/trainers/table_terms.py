@@ -1,20 +1,26 @@
-"""Losses of a table's encoder beside those of states and frames: segmentation and properties."""
+"""Losses of a segmenting encoder beside those of states and frames: segmentation and properties."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from physvision.core import Trajectory, brightness
 from physvision.datasets import Sample
-from physvision.models import Observation, PredictiveAutoencoder
+from physvision.models import Encoder, Observation, PredictiveAutoencoder
 from physvision.models.camera_decoder import CameraDecoder
-from physvision.models.table_encoder import FRAMES, Segmentation
+from physvision.models.link_encoder import LinkEncoder
+from physvision.models.segmenting_encoder import FRAMES, Segmentation
 from physvision.models.trial_properties import property_loss
 from physvision.trainers.batches import with_labels
 from physvision.trainers.segmentation import SegmentationSupervision
+
+# Error, in standard deviations, beyond which its likelihood falls exponentially.
+_OUTLIER = 3.0
 
 
 def segmentation_terms(
@@ -59,11 +65,45 @@ def segmentation_terms(
     return terms
 
 
-def property_terms(observation: Observation, sample: Sample, weight: float) -> dict[str, Tensor]:
-    """Compute the loss of an encoder's properties on a prepared batch, if it estimates any."""
+def property_terms(
+    encoder: Encoder, observation: Observation, sample: Sample, weight: float
+) -> dict[str, Tensor]:
+    """Compute the loss of an encoder's properties on a prepared batch, if it estimates any, and of its tracks."""
     if not observation.property_std or not sample.properties:
         return {}
     assert observation.properties is not None
     values, stds = observation.properties, observation.property_std
-    present = sample.properties.get("present", values["present"]) > 0.5
-    return {"properties": weight * property_loss(values, stds, sample.properties, sample.labeled, present)}
+    present = torch.ones(sample.batch, observation.confidence.shape[-1], dtype=torch.bool)  # pyright: ignore
+    if "present" in values:
+        present = sample.properties.get("present", values["present"]) > 0.5
+    loss = property_loss(values, stds, sample.properties, sample.labeled, present.to(sample.labeled.device))
+    terms = {"properties": weight * loss}
+    if isinstance(encoder, LinkEncoder) and sample.trajectory is not None:
+        terms["tracks"] = weight * track_loss(encoder, observation, sample)
+    return terms
+
+
+def track_loss(encoder: LinkEncoder, observation: Observation, sample: Sample) -> Float[Tensor, ""]:
+    """Negative log-likelihood of the true directions of links in all frames that the encoder reads, and of their rates.
+
+    Args:
+        encoder: Encoder of the observation.
+        observation: Its estimates.
+        sample: Prepared batch.
+    """
+    assert sample.trajectory is not None
+    assert observation.position_std is not None
+    assert observation.velocity_std is not None
+    times, labeled = encoder.read_times(sample.given), sample.labeled[:, None, None]
+    true = sample.trajectory.q[:, times], sample.trajectory.v[:, times[-1:]]
+    read = observation.positions, observation.velocities
+    terms = []
+    for known, value, std, wrap in (
+        (true[0], read[0], observation.position_std, True),
+        (true[1], read[1], observation.velocity_std, False),
+    ):
+        error = (torch.where(labeled, known, value.detach()) - value).cumsum(-1)
+        error = (2.0 * torch.sin(0.5 * error) if wrap else error) / std
+        likelihood = functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=_OUTLIER) + std.log()
+        terms.append(torch.where(labeled, likelihood, 0.0).mean())
+    return terms[0] + terms[1]

@@ -13,9 +13,10 @@ from lightning import Trainer
 from physvision.core import Coordinates, InputError, Trajectory
 from physvision.datasets import LabelSettings, Sample
 from physvision.models import TableEncoder, build, save
+from physvision.models.segmentation import targets_of
+from physvision.models.segmenting_encoder import SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers import PredictionTraining, SegmentationSupervision, Stages, Supervision, engine_gradient
-from physvision.trainers.segmentation import targets_of
 
 CONFIGURATIONS = ["billiards-1", "billiards-3", "tabletop", "pendulum-camera", "pendulum", "billiards-small"]
 TRAINERS = Path(__file__).parents[2] / "trainers"

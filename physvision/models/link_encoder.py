@@ -1,0 +1,478 @@
+"""The encoder of a chain of links: learned segmentation, flow, and networks on crops along each link."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+from torch.nn import functional
+
+from physvision.core import Coordinates, brightness
+from physvision.models.interfaces import ClipContext, Observation
+from physvision.models.segmentation import Instances, LinkSegmentation, contrast_channels
+from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES, Segmentation, SegmentingEncoder, start_small
+from physvision.models.swing import swing_leaves
+from physvision.models.tabletop import back_project, project
+from physvision.models.track_fit import MotionTracks, TrackFit
+from physvision.physics.engine import Engine
+
+_IMAGES = len(CROP_CONTRAST)
+# Images of a crop: contrast of a frame, the mask of the link and those of the others.
+_FRAME_CHANNELS = _IMAGES + 2
+# With optical flow, a crop of the last frame also has the motion from each earlier one.
+MOTION_CHANNELS = 2 * (FRAMES - 1)
+LINK_CHANNELS = _FRAME_CHANNELS * FRAMES + MOTION_CHANNELS
+LINK_OUTPUTS = 4
+# Outputs of the network of single frames: angle and its deviation, length and its deviation, half width.
+_FRAME_OUTPUTS = 5
+# Largest corrections of an angle, rad, and of an angular velocity, rad/s.
+_MAX_TURN, _MAX_RATE = 0.8, 6.0
+# Standard deviations of angles (rad) and angular velocities (rad/s) before training, and the range of their logarithms.
+_INITIAL_STD = (0.1, 1.0)
+_LOG_STD = (-3.5, 2.5)
+# Errors that crops are placed with in training, rad and m: networks learn to correct them.
+_ANGLE_JITTER, _PLACE_JITTER = 0.12, 0.04
+# Largest difference of a pixel's motion from the link's, m a frame.
+_MAX_MOTION = 0.2
+# Steps of a fit in training, where properties need not be exact.
+_TRAINING_ITERATIONS = 4
+# A centroid this near to the link's start, m, has no direction.
+_MIN_ARM = 0.03
+# Standard deviation of a uniform distribution of width one.
+_UNIFORM_STD = 1.0 / math.sqrt(12.0)
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """Ranges of a chain's properties before anything is seen, and the crops along its links.
+
+    Attributes:
+        length: Lowest and highest length of a link, m.
+        mass: Lowest and highest mass of a link, kg.
+        damping: Lowest and highest damping of a hinge, N m s/rad.
+        half_width: Lowest and highest half width of the links, m.
+        crop: Side of a crop, samples.
+        crop_extent: Side of the same crop, m; it is centered on a link of middle length.
+        context_step: Frames from one segmented frame of the context to the next, in training and in evaluation; more
+            frames take longer and determine properties better.
+    """
+
+    length: tuple[float, float] = (0.6, 1.0)
+    mass: tuple[float, float] = (0.5, 2.0)
+    damping: tuple[float, float] = (0.0, 0.1)
+    half_width: tuple[float, float] = (0.1, 0.18)
+    crop: int = 32
+    crop_extent: float = 1.6
+    context_step: tuple[int, int] = (8, 1)
+
+
+class FrameNetwork(nn.Module):
+    """Small network on the crop along a link in one frame: corrections of its angle and length, and its width."""
+
+    def __init__(self, side: int = 32, width: int = 16) -> None:
+        """Build the layers of the network.
+
+        Args:
+            side: Side of a crop, samples.
+            width: Channels of the first layer.
+        """
+        super().__init__()
+        layers: list[nn.Module] = []
+        for fan_in, fan_out in ((_FRAME_CHANNELS, width), (width, 2 * width), (2 * width, 2 * width)):
+            layers += [nn.Conv2d(fan_in, fan_out, 3, 2, 1), nn.GroupNorm(4, fan_out), nn.SiLU()]
+        cells = 2 * width * math.ceil(side / 8) ** 2
+        self.layers = nn.Sequential(
+            *layers, nn.Flatten(), nn.Linear(cells, 64), nn.SiLU(), nn.Linear(64, _FRAME_OUTPUTS)
+        )
+        start_small(self)
+
+    def forward(self, crops: Float[Tensor, "crops channels side side"]) -> Float[Tensor, "crops outputs"]:
+        """Read each crop."""
+        return self.layers(crops)
+
+
+@dataclass(frozen=True)
+class _Frames:
+    """All frames that are segmented, and what is known of them.
+
+    Attributes:
+        images: Contrast of each frame.
+        masks: Share of each cell that each link covers.
+        centroids: Centroids of the masks on the plane of motion, m.
+        poses: Pose of the camera.
+        mirror: -1 for clips whose crops are mirrored, else 1.
+    """
+
+    images: Float[Tensor, "batch times channels height width"]
+    masks: Float[Tensor, "batch times links rows columns"]
+    centroids: Float[Tensor, "batch times links 2"]
+    poses: Float[Tensor, "batch times 4 4"]
+    mirror: Float[Tensor, " batch"]
+
+
+class LinkEncoder(SegmentingEncoder):
+    """Reads a chain of links of unknown looks, hinged in the middle of the frame: state, properties, and looks.
+
+    Segmentation is learned, with one mask for each link. In every segmented frame the direction from a link's start to
+    the centroid of its mask gives an angle, which a small network corrects on a crop along the link; the same network
+    reads lengths and half width. In the last three frames a VGG corrects angle and angular velocity on crops with
+    masks and the motion of pixels. Links come one after another: the end of one is the start of the next.
+
+    Masses and damping are those of the engine's motion that is closest to the angles in all frames, see `refined`.
+    """
+
+    def __init__(
+        self,
+        links: int,
+        size: tuple[int, int],
+        dt: float,
+        network: nn.Module,
+        camera: nn.Module,
+        engine: Engine,
+        flow: nn.Module,
+        codes: int = 12,
+        width: int = 8,
+        settings: LinkSettings | None = None,
+    ) -> None:
+        """Assemble segmentation, crops and networks.
+
+        Args:
+            links: Number of links.
+            size: Height and width of a frame, px.
+            dt: Time between two frames, s.
+            network: Crops of 19 channels to 4 numbers: corrections of angle (rad) and angular velocity (rad/s), and
+                logarithms of their standard deviations.
+            camera: Camera with a `caster`, such as `LinkCamera`.
+            engine: Engine whose motion gives masses and damping, such as `swing`; not trained.
+            flow: Optical flow between two frames, see `perception.flow`; its weights stay fixed.
+            codes: Numbers of each link's appearance code, at least 3; all links have at most 64. 0 for none.
+            width: Channels of the segmentation network.
+            settings: Prior ranges and sizes of crops.
+        """
+        super().__init__(links, size, dt, LinkSegmentation(links, width), camera, codes, flow)
+        self.settings = settings or LinkSettings()
+        self.network, self.frame_network = network, FrameNetwork(self.settings.crop)
+        self.angles = Coordinates(links, tuple(range(links)))
+        # In a tuple, so that it is not a submodule: the model trains and saves its own engine.
+        self._fit = (TrackFit(engine, self.angles, swing_leaves),)
+        start_small(network)
+
+    def encode(
+        self,
+        frames: Shaped[Tensor, "batch times channels height width"],
+        context: ClipContext | None = None,
+        looks: bool = True,
+    ) -> tuple[Observation, Segmentation]:
+        """Estimate state and properties, and looks if `looks`, and return the segmentation that they are based on."""
+        context, count = context or ClipContext(), frames.shape[1]
+        indices, background = self._context(frames, context)
+        times = self.read_times(count)
+        recent = brightness(frames[:, -FRAMES:])
+        augmented, augmented_background = self._augmented(recent, background)
+        with torch.autocast(frames.device.type, enabled=False):
+            logits = self._segment(augmented, augmented_background)
+            read = self._read(frames, indices, background, (augmented, augmented_background, logits), context, times)
+            angles, angle_std, lengths, properties = self._follow(read)
+            motion = self._motion(recent, read, context, count)
+            observation = self._state(read, angles, angle_std, lengths, motion)
+            values, stds = properties
+            instances = self._find_recent(torch.logit(read.masks, 1e-6))
+            code = self._looks(frames, times, instances, background) if looks else None
+        observation = replace(observation, properties=values, property_std=stds, appearance=code)
+        return observation, Segmentation(logits, background, instances[-FRAMES:])
+
+    def read_times(self, count: int) -> list[int]:
+        """Indices of the frames that are segmented: some of the context, and the last three."""
+        return [*self._context_frames(count), *range(count - FRAMES, count)]
+
+    def _context_frames(self, count: int) -> list[int]:
+        return list(range(0, count - FRAMES, self.settings.context_step[0 if self.training else 1]))
+
+    def refined(self, observation: Observation, count: int) -> Observation:
+        """Complete an observation of `count` frames by the engine's motion closest to the angles in all of them.
+
+        Properties become the most likely ones. In evaluation the state is that of the same motion at the last frame;
+        in training it stays that of the network, to which the losses of frames flow.
+        """
+        assert observation.position_std is not None
+        assert observation.velocity_std is not None
+        assert observation.properties is not None
+        assert observation.property_std is not None
+        fitted_names = ("length", "mass", "joint_damping")
+        tracks = MotionTracks(
+            observation.positions.detach().cumsum(-1),
+            observation.position_std.detach(),
+            tuple(self.read_times(count)),
+            count,
+            observation.velocities[:, -1].detach().cumsum(-1),
+            observation.velocity_std[:, -1].detach(),
+            absolute=True,
+        )
+        priors = tuple(
+            {name: part[name].detach() for name in fitted_names}
+            for part in (observation.properties, observation.property_std)
+        )
+        fitted = self._fit[0](tracks, (priors[0], priors[1]), _TRAINING_ITERATIONS if self.training else None)
+        dtype = observation.positions.dtype
+        changes = {
+            "properties": {**observation.properties, **_cast(fitted.properties, dtype)},
+            "property_std": {**observation.property_std, **_cast(fitted.property_std, dtype)},
+        }
+        if not self.training:
+            last = fitted.state.q[:, None].to(dtype)
+            changes["positions"] = torch.cat([observation.positions[:, :-1], last], 1)
+            changes["velocities"] = fitted.state.v[:, None].to(dtype)
+        return replace(observation, **changes)
+
+    def observe(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
+        """Estimate the state in the last of `frames`, and properties and looks of the clip."""
+        return self.refined(self.encode(frames, context)[0], frames.shape[1])
+
+    def _read(
+        self,
+        frames: Tensor,
+        indices: list[int],
+        background: Tensor,
+        recent: tuple[Tensor, Tensor, Tensor],
+        context: ClipContext,
+        times: list[int],
+    ) -> _Frames:
+        """Segment the context without gradient, and put it before the last frames."""
+        augmented, augmented_background, logits = recent
+        images = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
+        images = images[:, list(CROP_CONTRAST)].unflatten(0, (-1, FRAMES))
+        masks = torch.sigmoid(logits.float())
+        if indices:
+            with torch.no_grad():
+                earlier = brightness(frames[:, indices]).flatten(0, 1)
+                repeated = background.repeat_interleave(len(indices), 0)
+                context_masks = torch.sigmoid(self.segmentation(earlier, repeated).float())
+                context_images = contrast_channels(earlier, repeated)[:, list(CROP_CONTRAST)]
+            shape = (-1, len(indices))
+            images = torch.cat([context_images.unflatten(0, shape), images], 1)
+            masks = torch.cat([context_masks.unflatten(0, shape), masks], 1)
+        camera = self._camera[0].to(images)
+        poses = camera.extrinsics.expand(*images.shape[:2], 4, 4)
+        if context.extrinsics is not None:
+            poses = context.extrinsics[:, times].to(images)
+        pixels = _centroids(masks).flatten(0, 1)
+        flat = back_project(pixels, camera.intrinsics, poses.flatten(0, 1), torch.zeros_like(pixels[..., 0]))
+        mirror = torch.ones(len(images)).to(images)
+        if self.training:
+            mirror = 1.0 - 2.0 * (torch.rand(len(images)) < 0.5).to(images)
+        return _Frames(images, masks, flat.unflatten(0, masks.shape[:2]), poses, mirror)
+
+    def _follow(self, read: _Frames) -> tuple[Tensor, Tensor, Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
+        """Follow the chain from the hinge on: direction of each link in all frames with deviation, and lengths."""
+        settings = self.settings
+        start, directions, stds, lengths, length_stds, widths = (
+            torch.zeros_like(read.centroids[:, :, 0]),
+            [],
+            [],
+            [],
+            [],
+            [],
+        )
+        for link in range(self.slots):
+            guess = _direction(read.centroids[:, :, link] - start).detach()
+            placed, place = self._jittered(guess, start.detach())
+            crops = self._frame_crops(read, link, place, placed)
+            outputs = self.frame_network(crops.flatten(0, 1)).float().unflatten(0, placed.shape)
+            turn = read.mirror[:, None] * _limited(outputs[..., 0], _MAX_TURN)
+            weight = (-outputs[..., 3].clamp(*_LOG_STD)).softmax(1)
+            length, length_std = _scaled(
+                (weight * outputs[..., 2]).sum(1), (weight * outputs[..., 3]).sum(1), settings.length
+            )
+            directions.append(placed + turn)
+            stds.append(_INITIAL_STD[0] * outputs[..., 1].clamp(*_LOG_STD).exp())
+            lengths.append(length)
+            length_stds.append(length_std)
+            widths.append((weight * outputs[..., 4]).sum(1))
+            start = start + length[:, None, None] * _unit(directions[-1])
+        angles, length, length_std = (torch.stack(part, -1) for part in (directions, lengths, length_stds))
+        width, width_std = _scaled(
+            torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]) - 1.0, settings.half_width
+        )
+        values, properties_std = (
+            {"length": length, "half_width": width},
+            {"length": length_std, "half_width": width_std},
+        )
+        for name, prior in (("mass", settings.mass), ("joint_damping", settings.damping)):
+            values[name] = torch.full_like(length, 0.5 * (prior[0] + prior[1]))
+            properties_std[name] = torch.full_like(length, _UNIFORM_STD * (prior[1] - prior[0]))
+        return angles, torch.stack(stds, -1), length, (values, properties_std)
+
+    def _jittered(self, angles: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.training:
+            return angles, places
+        return (
+            angles + _ANGLE_JITTER * torch.randn(angles.shape).to(angles),
+            places + _PLACE_JITTER * torch.randn(places.shape).to(places),
+        )
+
+    def _frame_crops(self, read: _Frames, link: int, start: Tensor, angle: Tensor) -> Tensor:
+        """Crops along a link in every frame: contrast, its mask and those of the others, (batch, times, …)."""
+        grid = self._grid(read, start, angle)
+        own = read.masks[:, :, link : link + 1]
+        others = read.masks.sum(2, keepdim=True) - own
+        masks = torch.cat([own, others], 2)
+        sampled = [_sample(part.flatten(0, 1), grid.flatten(0, 1)) for part in (read.images, masks)]
+        return torch.cat(sampled, 1).unflatten(0, angle.shape)
+
+    def _points(self, read: _Frames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times samples 2"]:
+        """Points of the plane of motion that a crop samples, m; rows across the link, columns along it."""
+        settings = self.settings
+        cells = settings.crop_extent * ((torch.arange(settings.crop).to(start) + 0.5) / settings.crop - 0.5)
+        along, across = torch.meshgrid(cells + 0.25 * sum(settings.length), cells, indexing="xy")
+        unit = _unit(angle)[..., None, :]
+        sideways = torch.stack([unit[..., 1], -unit[..., 0]], -1) * read.mirror[:, None, None, None]
+        return start[..., None, :] + along.flatten()[:, None] * unit + across.flatten()[:, None] * sideways
+
+    def _grid(self, read: _Frames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times crop crop 2"]:
+        """Places of a crop's samples in the frames, in the units of `grid_sample`."""
+        points = functional.pad(self._points(read, start, angle), (0, 1)).flatten(0, 1)
+        camera = self._camera[0].to(points)
+        pixels = project(points, camera.intrinsics, read.poses[:, -angle.shape[1] :].flatten(0, 1))
+        side = self.settings.crop
+        return self._normalized(pixels).unflatten(0, angle.shape).unflatten(2, (side, side))
+
+    def _normalized(self, pixels: Tensor) -> Tensor:
+        return (2.0 * pixels + 1.0) / pixels.new_tensor([self.size[1], self.size[0]]) - 1.0
+
+    def _state(self, read: _Frames, angles: Tensor, angle_std: Tensor, lengths: Tensor, motion: Tensor) -> Observation:
+        """State in the last frame: direction and slope of each link, corrected by the network on crops."""
+        recent = replace(read, images=read.images[:, -FRAMES:], masks=read.masks[:, -FRAMES:])
+        slopes = self._slope(angles)
+        start, corrected, rates, stds = torch.zeros_like(read.centroids[:, -1, 0]), [], [], []
+        for link in range(self.slots):
+            placed, place = self._jittered(angles[:, -1, link].detach(), start.detach())
+            repeated = place[:, None].expand(-1, FRAMES, -1), placed[:, None].expand(-1, FRAMES)
+            crops = self._frame_crops(recent, link, *repeated).flatten(1, 2)
+            moves = self._residual_motion(
+                read, motion, (place, placed), slopes[:, : link + 1], (angles[:, -1], lengths), link
+            )
+            outputs = self.network(torch.cat([crops, moves], 1)).float()
+            turn, rate = (read.mirror * _limited(outputs[:, k], limit) for k, limit in ((0, _MAX_TURN), (1, _MAX_RATE)))
+            corrected.append(placed + turn)
+            rates.append(slopes[:, link] + rate)
+            stds.append(outputs.new_tensor(_INITIAL_STD) * outputs[:, 2:].clamp(*_LOG_STD).exp())
+            start = start + lengths[:, link, None].detach() * _unit(corrected[-1])
+        last, rate, std = torch.stack(corrected, -1), torch.stack(rates, -1), torch.stack(stds, 1)
+        directions = torch.cat([angles[:, :-1], last[:, None]], 1)
+        zeros = torch.zeros_like(directions[..., :1])
+        confidence = read.masks[:, -1:].amax((-1, -2))
+        return Observation(
+            self.angles.unwind(directions.diff(dim=-1, prepend=zeros)),
+            rate.diff(dim=-1, prepend=zeros[:, -1])[:, None],
+            confidence,
+            masks=read.masks[:, -FRAMES:],
+            position_std=torch.cat([angle_std[:, :-1], std[:, None, :, 0]], 1),
+            velocity_std=std[:, None, :, 1],
+        )
+
+    def _slope(self, angles: Tensor) -> Float[Tensor, "batch links"]:
+        """Mean angular velocity from the last frame but two to the last one, rad/s."""
+        turned = angles[:, -1] - angles[:, -FRAMES]
+        return torch.remainder(turned + math.pi, 2.0 * math.pi).sub(math.pi) / ((FRAMES - 1) * self.dt)
+
+    @torch.no_grad()
+    def _motion(
+        self, recent: Tensor, read: _Frames, context: ClipContext, count: int
+    ) -> Float[Tensor, "batch earlier 2 height width"]:
+        """Motion on the plane of motion of each pixel of the last frame, from each earlier one, m a frame.
+
+        Optical flow leads from a pixel of the last frame to its place in an earlier one. Both are mapped to the plane
+        through the camera of their frame. Flow is that of the frames as they are: augmentation does not change what
+        moves, and `CachedFlow` meets the same pairs again.
+        """
+        assert self.flow is not None
+        batch, earlier, (height, width) = len(recent), FRAMES - 1, self.size
+        pairs = recent[:, -1:].expand(-1, earlier, -1, -1, -1), recent[:, :-1].flip(1)
+        flows = self.flow(*(part.flatten(0, 1) for part in pairs)).permute(0, 2, 3, 1).flatten(1, 2)
+        rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        pixels = torch.stack([columns, rows], -1).flatten(0, 1).to(flows)
+        intrinsics, height_map = self._camera[0].to(flows).intrinsics, torch.zeros_like(flows[..., 0])
+        now = back_project(pixels.expand(batch, -1, -1), intrinsics, read.poses[:, -1], height_map[:batch])
+        poses = read.poses[:, -FRAMES:-1].flip(1).flatten(0, 1)
+        before = back_project(pixels + flows, intrinsics, poses, height_map).unflatten(0, (batch, earlier))
+        gaps = torch.arange(1, FRAMES).to(flows)[:, None, None]
+        return ((now[:, None] - before) / gaps).movedim(-1, 2).unflatten(-1, (height, width))
+
+    @torch.no_grad()
+    def _residual_motion(
+        self,
+        read: _Frames,
+        motion: Tensor,
+        place: tuple[Tensor, Tensor],
+        slopes: Tensor,
+        chain: tuple[Tensor, Tensor],
+        link: int,
+    ) -> Float[Tensor, "batch channels crop crop"]:
+        """Motion in a crop less that of a rigid link that turns by the slopes, along and across the link."""
+        start, angle = (part[:, None] for part in place)
+        side = self.settings.crop
+        sampled = _sample(motion.flatten(1, 2), self._grid(read, start, angle)[:, 0]).flatten(2).unflatten(1, (-1, 2))
+        unit = _unit(angle)
+        points = self._points(read, start, angle) - start[..., None, :]
+        # A turn moves a point at (x, y) from its hinge by (-y, x) where y points down and angles go from down to −x.
+        rigid = slopes[:, link, None, None, None] * torch.stack([-points[..., 1], points[..., 0]], -1)
+        directions, lengths = chain
+        for before in range(link):
+            end = lengths[:, before, None] * _unit(directions[:, before])
+            rigid = rigid + (slopes[:, before, None] * torch.stack([-end[:, 1], end[:, 0]], -1))[:, None, None]
+        moved = sampled.movedim(2, 3) - self.dt * rigid
+        along = (moved * unit[..., None, :]).sum(-1)
+        across = (moved * torch.stack([unit[..., 1], -unit[..., 0]], -1)[..., None, :]).sum(-1) * read.mirror[
+            :, None, None
+        ]
+        both = torch.stack([along, across], 2).clamp(-_MAX_MOTION, _MAX_MOTION) / _MAX_MOTION
+        return both.flatten(1, 2).unflatten(-1, (side, side))
+
+    def _find_recent(self, logits: Tensor) -> list[Instances]:
+        masks = torch.sigmoid(logits.float())
+        parts = _centroids(masks), masks.amax((-1, -2)), masks, 4.0 * masks.sum((-1, -2))
+        return [Instances(*(part[:, time] for part in parts)) for time in range(masks.shape[1])]
+
+
+def _centroids(masks: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch 2"]:
+    """Column and row of the centroid of squared masks, in pixels of the frame; squares suppress what is unsure."""
+    weight = masks.square()
+    rows, columns = (2.0 * torch.arange(size).to(masks) + 0.5 for size in masks.shape[-2:])
+    total = weight.sum((-1, -2)).clamp_min(1e-3)
+    x, y = (weight * columns).sum((-1, -2)), (weight * rows[:, None]).sum((-1, -2))
+    return torch.stack([x / total, y / total], -1)
+
+
+def _direction(arm: Float[Tensor, "*batch 2"]) -> Float[Tensor, "*batch"]:
+    """Angle of vectors against down, y pointing down; zero for those without direction."""
+    known = arm.norm(dim=-1) > _MIN_ARM
+    return torch.where(known, torch.atan2(-arm[..., 0], arm[..., 1]), 0.0)
+
+
+def _unit(angle: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch 2"]:
+    """Unit vectors at angles against down, y pointing down."""
+    return torch.stack([-angle.sin(), angle.cos()], -1)
+
+
+def _limited(value: Tensor, limit: float) -> Tensor:
+    return limit * torch.tanh(value / limit)
+
+
+def _scaled(output: Tensor, log_std: Tensor, prior: tuple[float, float]) -> tuple[Tensor, Tensor]:
+    """Turn outputs into a property near its prior range and its standard deviation."""
+    width = prior[1] - prior[0]
+    value = 0.5 * (prior[0] + prior[1]) + 0.6 * width * torch.tanh(output)
+    return value, width * _UNIFORM_STD * log_std.clamp(-4.0, 0.0).exp()
+
+
+def _sample(images: Tensor, grid: Tensor) -> Tensor:
+    return functional.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
+def _cast(values: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    return {name: value.to(dtype) for name, value in values.items()}

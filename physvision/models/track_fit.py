@@ -1,0 +1,212 @@
+"""Properties and state of a trial from the motion of an engine closest to its tracks.
+
+Unknowns are the state at the first frame and the properties, with their prior z ~ N(0, 1) in units of its standard
+deviation. The most likely ones minimize
+
+    Σ ρ((q_k − q̂_k) / σ_k) + ½ |z|²
+
+with ρ quadratic for small errors and linear beyond, by the Levenberg–Marquardt method with finite differences: an
+engine has no forward mode, but simulates all perturbed worlds at once. The inverse of JᵀJ at the minimum is the
+covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core import Coordinates, InputError, State
+from physvision.physics.engine import Engine
+
+# Property values by name, and their standard deviations by name.
+Priors = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
+
+# Samples of the parabola that first guesses are read from.
+_START_SECONDS, _MIN_START_SAMPLES = 0.21, 4
+
+
+@dataclass(frozen=True)
+class TrackFitSettings:
+    """Tuning numbers of fits to tracks.
+
+    Attributes:
+        iterations: Number of Levenberg–Marquardt steps; more take longer and help where the first guess is poor.
+        outlier: Error, in standard deviations, from which its cost grows linearly.
+        step: Relative step of finite differences.
+        damping: Initial damping; raising it makes first steps more careful.
+        velocity_std: Prior standard deviation of the velocities at the first frame, 1/s.
+    """
+
+    iterations: int = 10
+    outlier: float = 2.5
+    step: float = 1e-4
+    damping: float = 1e-2
+    velocity_std: float = 10.0
+
+
+@dataclass(frozen=True)
+class MotionTracks:
+    """Positions that are read in some of consecutive frames, and perhaps a velocity in the last one.
+
+    Attributes:
+        positions: Positions in the frames that are read.
+        std: Their standard deviations.
+        times: Indices of these frames, ascending.
+        count: Number of all frames.
+        velocity: Velocity in the last frame.
+        velocity_std: Its standard deviation.
+        absolute: If true, positions and velocity are sums of the engine's coordinates up to each: the directions of
+            links rather than the angles between them.
+    """
+
+    positions: Float[Tensor, "batch read q"]
+    std: Float[Tensor, "batch read q"]
+    times: tuple[int, ...]
+    count: int
+    velocity: Float[Tensor, "batch q"] | None = None
+    velocity_std: Float[Tensor, "batch q"] | None = None
+    absolute: bool = False
+
+
+@dataclass(frozen=True)
+class FittedMotion:
+    """Motion of an engine that is closest to tracks, one world a row.
+
+    Attributes:
+        state: State at the last frame.
+        state_std: Its standard deviations.
+        properties: Most likely properties.
+        property_std: Their standard deviations.
+    """
+
+    state: State
+    state_std: State
+    properties: dict[str, Tensor]
+    property_std: dict[str, Tensor]
+
+
+class TrackFit:
+    """Fits initial states and properties of an engine's worlds to tracks of its coordinates."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        coordinates: Coordinates,
+        leaves: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]],
+        settings: TrackFitSettings | None = None,
+    ) -> None:
+        """Choose the model of the motion.
+
+        Args:
+            engine: Engine, one step a frame.
+            coordinates: Meaning of its positions: number of them, and which are angles.
+            leaves: Function from properties of trials to leaves of the engine's properties.
+            settings: Tuning numbers.
+        """
+        self.engine, self.coordinates, self.leaves = engine, coordinates, leaves
+        self.settings = settings or TrackFitSettings()
+
+    @torch.no_grad()
+    def __call__(self, tracks: MotionTracks, priors: Priors, iterations: int | None = None) -> FittedMotion:
+        """Fit tracks from the first to the last frame.
+
+        Args:
+            tracks: Positions in some frames.
+            priors: Mean and standard deviation of each property, (batch, …); values stay above a fiftieth of the mean.
+            iterations: Number of steps; that of the settings if not given.
+        """
+        if len(tracks.times) < 2:
+            raise InputError(f"tracks: expected two frames or more, got {len(tracks.times)}")
+        problem = _Problem(self, tracks, priors)
+        x = problem.start()
+        residuals, jacobian, final = problem.linearize(x)
+        damping = torch.full_like(x[:, :1], self.settings.damping)
+        for _ in range(self.settings.iterations if iterations is None else iterations):
+            normal, gradient = jacobian.mT @ jacobian, (jacobian.mT @ residuals[..., None])[..., 0]
+            scaled = normal + torch.diag_embed(damping * normal.diagonal(dim1=1, dim2=2))
+            trial = x - torch.linalg.solve_ex(scaled, gradient).result
+            outcome = problem.linearize(torch.where(trial.isfinite().all(1, True), trial, x))
+            better = outcome[0].square().sum(1) < residuals.square().sum(1)
+            x = torch.where(better[:, None], trial, x)
+            residuals, jacobian, final = (
+                torch.where(better.reshape(-1, *(1,) * (new.dim() - 1)), new, old)
+                for new, old in zip(outcome, (residuals, jacobian, final), strict=True)
+            )
+            damping = torch.where(better[:, None], 0.2 * damping, 5.0 * damping).clamp(1e-6, 1e4)
+        normal = jacobian.mT @ jacobian
+        return problem.result(x, torch.linalg.pinv(normal, hermitian=True), final)
+
+
+class _Problem:
+    """A batch of tracks whose unknowns are vectors: q and v at the first frame, then properties in units of std."""
+
+    def __init__(self, fit: TrackFit, tracks: MotionTracks, priors: Priors) -> None:
+        self.fit, self.tracks = fit, tracks
+        self.read, self.std = tracks.positions.double(), tracks.std.double()
+        self.means, self.stds = ({name: value.double() for name, value in part.items()} for part in priors)
+        self.size = self.read.shape[-1]
+
+    def start(self) -> Tensor:
+        """A parabola through the first samples, at the prior's means."""
+        seconds = self.fit.engine.dt * torch.tensor(self.tracks.times).to(self.read)
+        q = self.read.diff(dim=-1, prepend=torch.zeros_like(self.read[..., :1])) if self.tracks.absolute else self.read
+        steps = self.fit.coordinates.difference(q[:, :-1], q[:, 1:])
+        unwound = torch.cat([q[:, :1], q[:, :1] + steps.cumsum(1)], 1)
+        count = max(min(len(seconds), _MIN_START_SAMPLES), int((seconds - seconds[0] <= _START_SECONDS).sum()))
+        powers = seconds[:count, None] ** torch.arange(min(3, count)).to(seconds)
+        weight = 1.0 / self.std[:, :count].mean(-1, keepdim=True)
+        coefficients = torch.linalg.lstsq(powers * weight, unwound[:, :count] * weight).solution
+        numbers = sum(mean[0].numel() for mean in self.means.values())
+        return torch.cat([coefficients[:, 0], coefficients[:, 1], coefficients.new_zeros(len(q), numbers)], 1)
+
+    def properties(self, x: Tensor) -> dict[str, Tensor]:
+        """Values of the properties of some worlds, a multiple of the batch; never near zero."""
+        values, at, repeats = {}, 2 * self.size, len(x) // len(self.read)
+        for name, mean in self.means.items():
+            width, tiles = mean[0].numel(), (repeats, *(1,) * (mean.dim() - 1))
+            z = x[:, at : at + width].reshape(len(x), *mean.shape[1:])
+            own, std = mean.repeat(tiles), self.stds[name].repeat(tiles)
+            values[name], at = torch.maximum(own + std * z, 0.02 * own), at + width
+        return values
+
+    def linearize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Residuals, their derivative by the unknowns, and the last state with its derivative in columns."""
+        settings, tracks, (batch, unknowns) = self.fit.settings, self.tracks, x.shape
+        offsets = torch.cat([torch.zeros(1, unknowns).to(x), settings.step * torch.eye(unknowns).to(x)])
+        worlds = (x + offsets[:, None]).flatten(0, 1)
+        start = State(*worlds[:, : 2 * self.size].split(self.size, 1))
+        leaves = self.fit.leaves(self.properties(worlds))
+        path = self.fit.engine.rollout(start, tracks.count - 1, properties=leaves)
+        final = torch.cat([path.q[:, -1], path.v[:, -1]], 1).unflatten(0, (-1, batch))
+        predicted, rate = path.q[:, list(tracks.times)], path.v[:, -1]
+        if tracks.absolute:
+            predicted, rate = predicted.cumsum(-1), rate.cumsum(-1)
+        error = self.fit.coordinates.unwind(predicted.unflatten(0, (-1, batch)) - self.read) / self.std
+        error = error.flatten(2)
+        if tracks.velocity is not None:
+            assert tracks.velocity_std is not None
+            error = torch.cat([error, (rate.unflatten(0, (-1, batch)) - tracks.velocity) / tracks.velocity_std], -1)
+        # The square of the weighted residual is Huber's loss: r² within, 2 k |r| − k² beyond.
+        size, limit = error.abs(), settings.outlier
+        robust = torch.where(size <= limit, error, error.sign() * (2.0 * limit * size - limit**2).clamp_min(0.0).sqrt())
+        unknown = worlds.unflatten(0, (-1, batch))
+        prior = unknown[..., self.size : 2 * self.size] / settings.velocity_std
+        residuals = torch.cat([robust, prior, unknown[..., 2 * self.size :]], -1).nan_to_num(1e6, 1e6, -1e6)
+        jacobian, by_start = (((part[1:] - part[:1]) / settings.step).movedim(0, -1) for part in (residuals, final))
+        return residuals[0], jacobian, torch.cat([final[0][..., None], by_start], -1).nan_to_num(0.0, 0.0, 0.0)
+
+    def result(self, x: Tensor, covariance: Tensor, final: Tensor) -> FittedMotion:
+        """Fit in units of the quantities."""
+        variance = (final[..., 1:] @ covariance @ final[..., 1:].mT).diagonal(dim1=1, dim2=2)
+        state, deviation = (State(*part.split(self.size, 1)) for part in (final[..., 0], variance.clamp_min(0).sqrt()))
+        stds, at = {}, 2 * self.size
+        relative = covariance.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt()
+        for name, mean in self.means.items():
+            width = mean[0].numel()
+            stds[name] = self.stds[name] * relative[:, at : at + width].reshape(mean.shape)
+            at += width
+        return FittedMotion(State(self.fit.coordinates.unwind(state.q), state.v), deviation, self.properties(x), stds)
