@@ -7,5 +7,5 @@ from physvision.losses.frames import (
     mean_square as mean_square,
     multi_scale as multi_scale,
 )
-from physvision.losses.likeness import psnr as psnr, ssim as ssim
+from physvision.losses.likeness import psnr as psnr, ssim as ssim, ssim_map as ssim_map
 from physvision.losses.states import state_loss as state_loss

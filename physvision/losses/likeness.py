@@ -24,13 +24,18 @@ def psnr(predicted: Frames, true: Frames) -> Float[Tensor, " frames"]:
 
 def ssim(predicted: Frames, true: Frames) -> Float[Tensor, " frames"]:
     """Compute the structural similarity of each frame, the mean over channels and pixels; edges are mirrored."""
+    return ssim_map(predicted, true).mean((1, 2))
+
+
+def ssim_map(predicted: Frames, true: Frames) -> Float[Tensor, "frames height width"]:
+    """Compute the structural similarity around each pixel, the mean over channels; edges are mirrored."""
     pairs = zip(*(frames.detach().float().cpu().numpy() for frames in (predicted, true)), strict=True)
-    similarities = [np.mean([_channel_ssim(a, b) for a, b in zip(*pair, strict=True)]) for pair in pairs]
-    return torch.tensor(similarities, dtype=torch.float32, device=predicted.device)
+    maps = [np.mean([_channel_ssim(a, b) for a, b in zip(*pair, strict=True)], 0) for pair in pairs]
+    return torch.from_numpy(np.stack(maps)).to(predicted.device)
 
 
-def _channel_ssim(a: np.ndarray, b: np.ndarray) -> float:
-    """Compute the similarity of one channel."""
+def _channel_ssim(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Compute the similarity around each pixel of one channel."""
 
     def mean(values: np.ndarray) -> np.ndarray:
         return cv2.sepFilter2D(values, -1, _KERNEL, _KERNEL, borderType=cv2.BORDER_REFLECT_101)
@@ -39,4 +44,4 @@ def _channel_ssim(a: np.ndarray, b: np.ndarray) -> float:
     variance_a, variance_b = mean(a * a) - mean_a**2, mean(b * b) - mean_b**2
     covariance = mean(a * b) - mean_a * mean_b
     value = (2 * mean_a * mean_b + _C1) * (2 * covariance + _C2)
-    return float((value / ((mean_a**2 + mean_b**2 + _C1) * (variance_a + variance_b + _C2))).mean())
+    return value / ((mean_a**2 + mean_b**2 + _C1) * (variance_a + variance_b + _C2))

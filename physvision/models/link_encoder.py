@@ -112,6 +112,11 @@ class _Frames:
     poses: Float[Tensor, "batch times 4 4"]
     mirror: Float[Tensor, " batch"]
 
+    def last(self, count: int) -> _Frames:
+        """The last frames alone."""
+        parts = (part[:, -count:] for part in (self.images, self.masks, self.centroids, self.poses))
+        return _Frames(*parts, self.mirror)
+
 
 class LinkEncoder(SegmentingEncoder):
     """Reads a chain of links of unknown looks, hinged in the middle of the frame: state, properties, and looks.
@@ -215,7 +220,7 @@ class LinkEncoder(SegmentingEncoder):
             {name: part[name].detach() for name in fitted_names}
             for part in (observation.properties, observation.property_std)
         )
-        fitted = self._fit[0](tracks, (priors[0], priors[1]), _TRAINING_ITERATIONS if self.training else None)
+        fitted = self.fit(tracks, (priors[0], priors[1]), _TRAINING_ITERATIONS if self.training else None)
         dtype = observation.positions.dtype
         changes = {
             "properties": {**observation.properties, **_cast(fitted.properties, dtype)},
@@ -226,6 +231,11 @@ class LinkEncoder(SegmentingEncoder):
             changes["positions"] = torch.cat([observation.positions[:, :-1], last], 1)
             changes["velocities"] = fitted.state.v[:, None].to(dtype)
         return replace(observation, **changes)
+
+    @property
+    def fit(self) -> TrackFit:
+        """Fit of the engine's motion to directions of links."""
+        return self._fit[0]
 
     def observe(
         self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
@@ -260,12 +270,18 @@ class LinkEncoder(SegmentingEncoder):
         poses = camera.extrinsics.expand(*images.shape[:2], 4, 4)
         if context.extrinsics is not None:
             poses = context.extrinsics[:, times].to(images)
-        pixels = _centroids(masks).flatten(0, 1)
-        flat = back_project(pixels, camera.intrinsics, poses.flatten(0, 1), torch.zeros_like(pixels[..., 0]))
         mirror = torch.ones(len(images)).to(images)
         if self.training:
             mirror = 1.0 - 2.0 * (torch.rand(len(images)) < 0.5).to(images)
-        return _Frames(images, masks, flat.unflatten(0, masks.shape[:2]), poses, mirror)
+        return _Frames(images, masks, self.on_plane(masks, poses), poses, mirror)
+
+    def on_plane(
+        self, masks: Float[Tensor, "batch times links rows columns"], poses: Float[Tensor, "batch times 4 4"]
+    ) -> Float[Tensor, "batch times links 2"]:
+        """Centroids of masks on the plane of motion, m, given the pose of the camera in each frame."""
+        camera, pixels = self._camera[0].to(masks), _centroids(masks).flatten(0, 1)
+        flat = back_project(pixels, camera.intrinsics, poses.flatten(0, 1), torch.zeros_like(pixels[..., 0]))
+        return flat.unflatten(0, masks.shape[:2])
 
     def _follow(self, read: _Frames) -> tuple[Tensor, Tensor, Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
         """Follow the chain from the hinge on: direction of each link in all frames with deviation, and lengths."""
@@ -346,7 +362,7 @@ class LinkEncoder(SegmentingEncoder):
 
     def _state(self, read: _Frames, angles: Tensor, angle_std: Tensor, lengths: Tensor, motion: Tensor) -> Observation:
         """State in the last frame: direction and slope of each link, corrected by the network on crops."""
-        recent = replace(read, images=read.images[:, -FRAMES:], masks=read.masks[:, -FRAMES:])
+        recent = read.last(FRAMES)
         slopes = self._slope(angles)
         start, corrected, rates, stds = torch.zeros_like(read.centroids[:, -1, 0]), [], [], []
         for link in range(self.slots):

@@ -123,18 +123,18 @@ class TrackFit:
             raise InputError(f"tracks: expected two frames or more, got {len(tracks.times)}")
         problem = _Problem(self, tracks, priors)
         x = problem.start()
-        residuals, jacobian, final = problem.linearize(x)
+        cost, residuals, jacobian, final = problem.linearize(x)
         damping = torch.full_like(x[:, :1], self.settings.damping)
         for _ in range(self.settings.iterations if iterations is None else iterations):
             normal, gradient = jacobian.mT @ jacobian, (jacobian.mT @ residuals[..., None])[..., 0]
             scaled = normal + torch.diag_embed(damping * normal.diagonal(dim1=1, dim2=2))
             trial = x - torch.linalg.solve_ex(scaled, gradient).result
             outcome = problem.linearize(torch.where(trial.isfinite().all(1, True), trial, x))
-            better = outcome[0].square().sum(1) < residuals.square().sum(1)
+            better = outcome[0] < cost
             x = torch.where(better[:, None], trial, x)
-            residuals, jacobian, final = (
+            cost, residuals, jacobian, final = (
                 torch.where(better.reshape(-1, *(1,) * (new.dim() - 1)), new, old)
-                for new, old in zip(outcome, (residuals, jacobian, final), strict=True)
+                for new, old in zip(outcome, (cost, residuals, jacobian, final), strict=True)
             )
             damping = torch.where(better[:, None], 0.2 * damping, 5.0 * damping).clamp(1e-6, 1e4)
         normal = jacobian.mT @ jacobian
@@ -173,8 +173,11 @@ class _Problem:
             values[name], at = torch.maximum(own + std * z, 0.02 * own), at + width
         return values
 
-    def linearize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Residuals, their derivative by the unknowns, and the last state with its derivative in columns."""
+    def linearize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Cost, weighted residuals, their derivative by the unknowns, and the last state with its derivative.
+
+        Residuals beyond the limit k of outliers have the weight k / |r|, held constant in the derivative.
+        """
         settings, tracks, (batch, unknowns) = self.fit.settings, self.tracks, x.shape
         offsets = torch.cat([torch.zeros(1, unknowns).to(x), settings.step * torch.eye(unknowns).to(x)])
         worlds = (x + offsets[:, None]).flatten(0, 1)
@@ -190,14 +193,16 @@ class _Problem:
         if tracks.velocity is not None:
             assert tracks.velocity_std is not None
             error = torch.cat([error, (rate.unflatten(0, (-1, batch)) - tracks.velocity) / tracks.velocity_std], -1)
-        # The square of the weighted residual is Huber's loss: r² within, 2 k |r| − k² beyond.
-        size, limit = error.abs(), settings.outlier
-        robust = torch.where(size <= limit, error, error.sign() * (2.0 * limit * size - limit**2).clamp_min(0.0).sqrt())
+        error, limit = error.nan_to_num(1e6, 1e6, -1e6), settings.outlier
+        size = error[0].abs()
+        cost = torch.where(size <= limit, size.square(), 2.0 * limit * size - limit**2).sum(-1)
+        weight = (limit / size.clamp_min(limit)).sqrt()
         unknown = worlds.unflatten(0, (-1, batch))
         prior = unknown[..., self.size : 2 * self.size] / settings.velocity_std
-        residuals = torch.cat([robust, prior, unknown[..., 2 * self.size :]], -1).nan_to_num(1e6, 1e6, -1e6)
+        residuals = torch.cat([weight * error, prior, unknown[..., 2 * self.size :]], -1)
+        cost = cost + residuals[0, :, error.shape[-1] :].square().sum(-1)
         jacobian, by_start = (((part[1:] - part[:1]) / settings.step).movedim(0, -1) for part in (residuals, final))
-        return residuals[0], jacobian, torch.cat([final[0][..., None], by_start], -1).nan_to_num(0.0, 0.0, 0.0)
+        return cost, residuals[0], jacobian, torch.cat([final[0][..., None], by_start], -1).nan_to_num(0.0, 0.0, 0.0)
 
     def result(self, x: Tensor, covariance: Tensor, final: Tensor) -> FittedMotion:
         """Fit in units of the quantities."""

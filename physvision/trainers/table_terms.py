@@ -65,9 +65,7 @@ def segmentation_terms(
     return terms
 
 
-def property_terms(
-    encoder: Encoder, observation: Observation, sample: Sample, weight: float
-) -> dict[str, Tensor]:
+def property_terms(encoder: Encoder, observation: Observation, sample: Sample, weight: float) -> dict[str, Tensor]:
     """Compute the loss of an encoder's properties on a prepared batch, if it estimates any, and of its tracks."""
     if not observation.property_std or not sample.properties:
         return {}
