@@ -82,10 +82,10 @@ def fitted_silhouettes(
             grid = spread * torch.linspace(-1.5, 1.5, 11)
             first, second = best[0] + grid, best[1] + grid
         joint = length[0] * unit(first)
-        both = score(torch.zeros_like(joint), first, 0)[:, None] + score(
+        scores = score(torch.zeros_like(joint), first, 0)[:, None] + score(
             joint[:, None].expand(-1, len(second), -1), second.expand(len(first), -1), 1
         )
-        row, column = divmod(int(both.argmax()), len(second))
+        row, column = divmod(int(scores.argmax()), len(second))
         best = first[row], second[column]
     return torch.stack(best)
 
@@ -206,19 +206,20 @@ def _compare_frames(model: PredictiveAutoencoder, sample: Sample, estimates: tup
     poses = sample.extrinsics[:, [GIVEN - 1 + step for step in AHEAD]]
     frames = brightness(sample.frames_at(AHEAD))
     for kind, trajectory, values in (("true", states, true), ("predicted", path, mine)):
-        drawn = model.decode(trajectory, AHEAD, values, refined.appearance, poses)
+        rendered = model.decode(trajectory, AHEAD, values, refined.appearance, poses)
         for place, step in enumerate(AHEAD):
-            similar = ssim_map(drawn[:, place].clamp(0, 1), frames[:, place])
+            similar = ssim_map(rendered[:, place].clamp(0, 1), frames[:, place])
             wall = refined.appearance.background
             for link in range(model.encoder.slots):
                 own = sample.masks[:, GIVEN - 1 + step] == link + 1
-                grown = functional.max_pool2d(own.float()[:, None], 2 * _DILATION + 1, 1, _DILATION)[:, 0]
-                mean = (similar * grown).sum((1, 2)) / grown.sum((1, 2))
+                dilated = functional.max_pool2d(own.float()[:, None], 2 * _DILATION + 1, 1, _DILATION)[:, 0]
+                mean = (similar * dilated).sum((1, 2)) / dilated.sum((1, 2))
                 key = f"link {link + 1}, {kind} state, +{step}"
                 likeness.setdefault(key, []).append(mean[own.any(2).any(1)])
                 if kind == "true" and step == AHEAD[-1]:
                     apart = [
-                        ((part - frames[:, place]).abs().mean(1) * own).sum((1, 2)) for part in (drawn[:, place], wall)
+                        ((part - frames[:, place]).abs().mean(1) * own).sum((1, 2))
+                        for part in (rendered[:, place], wall)
                     ]
                     likeness.setdefault(f"link {link + 1}, drawn", []).append((apart[0] < apart[1]).float())
 
@@ -301,7 +302,7 @@ def _draw(model: PredictiveAutoencoder, sample: Sample, path: Path) -> None:
     trajectory = model.simulate(refined.state, step, None, refined.properties)
     poses = sample.extrinsics[:, [GIVEN - 1 + step]]
     truth = Trajectory(sample.ahead.q, sample.ahead.v)
-    drawn = [
+    rendered = [
         model.decode(states, (step,), values, refined.appearance, poses)[:, 0].clamp(0, 1)
         for states, values in ((truth, dict(sample.properties)), (trajectory, dict(refined.properties)))
     ]
@@ -311,8 +312,8 @@ def _draw(model: PredictiveAutoencoder, sample: Sample, path: Path) -> None:
         pictures = {
             "last given frame": brightness(sample.observed[clip, -1]),
             "masks": torch.cat([masks[clip], torch.zeros_like(masks[clip, :1])]),
-            f"drawn at true state, +{step}": drawn[0][clip],
-            f"predicted, +{step}": drawn[1][clip],
+            f"drawn at true state, +{step}": rendered[0][clip],
+            f"predicted, +{step}": rendered[1][clip],
             f"true, +{step}": brightness(sample.frames_at((step,)))[clip, 0],
         }
         for axes, (title, picture) in zip(grid[row], pictures.items(), strict=True):

@@ -19,7 +19,8 @@ from physvision.models.interfaces import (
     Encoder as Encoder,
     Observation as Observation,
 )
-from physvision.models.link_encoder import LinkEncoder as LinkEncoder, LinkSettings as LinkSettings
+from physvision.models.link_encoder import LinkEncoder as LinkEncoder
+from physvision.models.links import LinkSettings as LinkSettings
 from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder as ObjectDecoder
 from physvision.models.objects import ObjectEncoder as ObjectEncoder

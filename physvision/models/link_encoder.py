@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Shaped
@@ -12,6 +12,20 @@ from torch.nn import functional
 
 from physvision.core import Coordinates, brightness
 from physvision.models.interfaces import ClipContext, Observation
+from physvision.models.links import (
+    FRAME_CHANNELS,
+    UNIFORM_STD,
+    FrameNetwork,
+    LinkFrames,
+    LinkSettings,
+    cast_values,
+    direction_of,
+    limited,
+    mask_centroids,
+    sample_images,
+    scaled,
+    unit_vectors,
+)
 from physvision.models.segmentation import Instances, LinkSegmentation, contrast_channels
 from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES, Segmentation, SegmentingEncoder, start_small
 from physvision.models.swing import swing_leaves
@@ -19,15 +33,10 @@ from physvision.models.tabletop import back_project, project
 from physvision.models.track_fit import MotionTracks, TrackFit
 from physvision.physics.engine import Engine
 
-_IMAGES = len(CROP_CONTRAST)
-# Images of a crop: contrast of a frame, the mask of the link and those of the others.
-_FRAME_CHANNELS = _IMAGES + 2
 # With optical flow, a crop of the last frame also has the motion from each earlier one.
 MOTION_CHANNELS = 2 * (FRAMES - 1)
-LINK_CHANNELS = _FRAME_CHANNELS * FRAMES + MOTION_CHANNELS
+LINK_CHANNELS = FRAME_CHANNELS * FRAMES + MOTION_CHANNELS
 LINK_OUTPUTS = 4
-# Outputs of the network of single frames: angle and its deviation, length and its deviation, half width.
-_FRAME_OUTPUTS = 5
 # Largest corrections of an angle, rad, and of an angular velocity, rad/s.
 _MAX_TURN, _MAX_RATE = 0.8, 6.0
 # Standard deviations of angles (rad) and angular velocities (rad/s) before training, and the range of their logarithms.
@@ -39,83 +48,6 @@ _ANGLE_JITTER, _PLACE_JITTER = 0.12, 0.04
 _MAX_MOTION = 0.2
 # Steps of a fit in training, where properties need not be exact.
 _TRAINING_ITERATIONS = 4
-# A centroid this near to the link's start, m, has no direction.
-_MIN_ARM = 0.03
-# Standard deviation of a uniform distribution of width one.
-_UNIFORM_STD = 1.0 / math.sqrt(12.0)
-
-
-@dataclass(frozen=True)
-class LinkSettings:
-    """Ranges of a chain's properties before anything is seen, and the crops along its links.
-
-    Attributes:
-        length: Lowest and highest length of a link, m.
-        mass: Lowest and highest mass of a link, kg.
-        damping: Lowest and highest damping of a hinge, N m s/rad.
-        half_width: Lowest and highest half width of the links, m.
-        crop: Side of a crop, samples.
-        crop_extent: Side of the same crop, m; it is centered on a link of middle length.
-        context_step: Frames from one segmented frame of the context to the next, in training and in evaluation; more
-            frames take longer and determine properties better.
-    """
-
-    length: tuple[float, float] = (0.6, 1.0)
-    mass: tuple[float, float] = (0.5, 2.0)
-    damping: tuple[float, float] = (0.0, 0.1)
-    half_width: tuple[float, float] = (0.1, 0.18)
-    crop: int = 32
-    crop_extent: float = 1.6
-    context_step: tuple[int, int] = (8, 1)
-
-
-class FrameNetwork(nn.Module):
-    """Small network on the crop along a link in one frame: corrections of its angle and length, and its width."""
-
-    def __init__(self, side: int = 32, width: int = 16) -> None:
-        """Build the layers of the network.
-
-        Args:
-            side: Side of a crop, samples.
-            width: Channels of the first layer.
-        """
-        super().__init__()
-        layers: list[nn.Module] = []
-        for fan_in, fan_out in ((_FRAME_CHANNELS, width), (width, 2 * width), (2 * width, 2 * width)):
-            layers += [nn.Conv2d(fan_in, fan_out, 3, 2, 1), nn.GroupNorm(4, fan_out), nn.SiLU()]
-        cells = 2 * width * math.ceil(side / 8) ** 2
-        self.layers = nn.Sequential(
-            *layers, nn.Flatten(), nn.Linear(cells, 64), nn.SiLU(), nn.Linear(64, _FRAME_OUTPUTS)
-        )
-        start_small(self)
-
-    def forward(self, crops: Float[Tensor, "crops channels side side"]) -> Float[Tensor, "crops outputs"]:
-        """Read each crop."""
-        return self.layers(crops)
-
-
-@dataclass(frozen=True)
-class _Frames:
-    """All frames that are segmented, and what is known of them.
-
-    Attributes:
-        images: Contrast of each frame.
-        masks: Share of each cell that each link covers.
-        centroids: Centroids of the masks on the plane of motion, m.
-        poses: Pose of the camera.
-        mirror: -1 for clips whose crops are mirrored, else 1.
-    """
-
-    images: Float[Tensor, "batch times channels height width"]
-    masks: Float[Tensor, "batch times links rows columns"]
-    centroids: Float[Tensor, "batch times links 2"]
-    poses: Float[Tensor, "batch times 4 4"]
-    mirror: Float[Tensor, " batch"]
-
-    def last(self, count: int) -> _Frames:
-        """The last frames alone."""
-        parts = (part[:, -count:] for part in (self.images, self.masks, self.centroids, self.poses))
-        return _Frames(*parts, self.mirror)
 
 
 class LinkEncoder(SegmentingEncoder):
@@ -223,12 +155,12 @@ class LinkEncoder(SegmentingEncoder):
         fitted = self.fit(tracks, (priors[0], priors[1]), _TRAINING_ITERATIONS if self.training else None)
         dtype = observation.positions.dtype
         changes = {
-            "properties": {**observation.properties, **_cast(fitted.properties, dtype)},
-            "property_std": {**observation.property_std, **_cast(fitted.property_std, dtype)},
+            "properties": {**observation.properties, **cast_values(fitted.properties, dtype)},
+            "property_std": {**observation.property_std, **cast_values(fitted.property_std, dtype)},
         }
         if not self.training:
-            last = fitted.state.q[:, None].to(dtype)
-            changes["positions"] = torch.cat([observation.positions[:, :-1], last], 1)
+            present = fitted.state.q[:, None].to(dtype)
+            changes["positions"] = torch.cat([observation.positions[:, :-1], present], 1)
             changes["velocities"] = fitted.state.v[:, None].to(dtype)
         return replace(observation, **changes)
 
@@ -251,7 +183,7 @@ class LinkEncoder(SegmentingEncoder):
         recent: tuple[Tensor, Tensor, Tensor],
         context: ClipContext,
         times: list[int],
-    ) -> _Frames:
+    ) -> LinkFrames:
         """Segment the context without gradient, and put it before the last frames."""
         augmented, augmented_background, logits = recent
         images = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
@@ -273,17 +205,17 @@ class LinkEncoder(SegmentingEncoder):
         mirror = torch.ones(len(images)).to(images)
         if self.training:
             mirror = 1.0 - 2.0 * (torch.rand(len(images)) < 0.5).to(images)
-        return _Frames(images, masks, self.on_plane(masks, poses), poses, mirror)
+        return LinkFrames(images, masks, self.on_plane(masks, poses), poses, mirror)
 
     def on_plane(
         self, masks: Float[Tensor, "batch times links rows columns"], poses: Float[Tensor, "batch times 4 4"]
     ) -> Float[Tensor, "batch times links 2"]:
         """Centroids of masks on the plane of motion, m, given the pose of the camera in each frame."""
-        camera, pixels = self._camera[0].to(masks), _centroids(masks).flatten(0, 1)
+        camera, pixels = self._camera[0].to(masks), mask_centroids(masks).flatten(0, 1)
         flat = back_project(pixels, camera.intrinsics, poses.flatten(0, 1), torch.zeros_like(pixels[..., 0]))
         return flat.unflatten(0, masks.shape[:2])
 
-    def _follow(self, read: _Frames) -> tuple[Tensor, Tensor, Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
+    def _follow(self, read: LinkFrames) -> tuple[Tensor, Tensor, Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
         """Follow the chain from the hinge on: direction of each link in all frames with deviation, and lengths."""
         settings = self.settings
         start, directions, stds, lengths, length_stds, widths = (
@@ -295,13 +227,13 @@ class LinkEncoder(SegmentingEncoder):
             [],
         )
         for link in range(self.slots):
-            guess = _direction(read.centroids[:, :, link] - start).detach()
+            guess = direction_of(read.centroids[:, :, link] - start).detach()
             placed, place = self._jittered(guess, start.detach())
             crops = self._frame_crops(read, link, place, placed)
             outputs = self.frame_network(crops.flatten(0, 1)).float().unflatten(0, placed.shape)
-            turn = read.mirror[:, None] * _limited(outputs[..., 0], _MAX_TURN)
+            turn = read.mirror[:, None] * limited(outputs[..., 0], _MAX_TURN)
             weight = (-outputs[..., 3].clamp(*_LOG_STD)).softmax(1)
-            length, length_std = _scaled(
+            length, length_std = scaled(
                 (weight * outputs[..., 2]).sum(1), (weight * outputs[..., 3]).sum(1), settings.length
             )
             directions.append(placed + turn)
@@ -309,9 +241,9 @@ class LinkEncoder(SegmentingEncoder):
             lengths.append(length)
             length_stds.append(length_std)
             widths.append((weight * outputs[..., 4]).sum(1))
-            start = start + length[:, None, None] * _unit(directions[-1])
+            start = start + length[:, None, None] * unit_vectors(directions[-1])
         angles, length, length_std = (torch.stack(part, -1) for part in (directions, lengths, length_stds))
-        width, width_std = _scaled(
+        width, width_std = scaled(
             torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]) - 1.0, settings.half_width
         )
         values, properties_std = (
@@ -320,7 +252,7 @@ class LinkEncoder(SegmentingEncoder):
         )
         for name, prior in (("mass", settings.mass), ("joint_damping", settings.damping)):
             values[name] = torch.full_like(length, 0.5 * (prior[0] + prior[1]))
-            properties_std[name] = torch.full_like(length, _UNIFORM_STD * (prior[1] - prior[0]))
+            properties_std[name] = torch.full_like(length, UNIFORM_STD * (prior[1] - prior[0]))
         return angles, torch.stack(stds, -1), length, (values, properties_std)
 
     def _jittered(self, angles: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
@@ -331,25 +263,25 @@ class LinkEncoder(SegmentingEncoder):
             places + _PLACE_JITTER * torch.randn(places.shape).to(places),
         )
 
-    def _frame_crops(self, read: _Frames, link: int, start: Tensor, angle: Tensor) -> Tensor:
+    def _frame_crops(self, read: LinkFrames, link: int, start: Tensor, angle: Tensor) -> Tensor:
         """Crops along a link in every frame: contrast, its mask and those of the others, (batch, times, …)."""
         grid = self._grid(read, start, angle)
         own = read.masks[:, :, link : link + 1]
         others = read.masks.sum(2, keepdim=True) - own
         masks = torch.cat([own, others], 2)
-        sampled = [_sample(part.flatten(0, 1), grid.flatten(0, 1)) for part in (read.images, masks)]
+        sampled = [sample_images(part.flatten(0, 1), grid.flatten(0, 1)) for part in (read.images, masks)]
         return torch.cat(sampled, 1).unflatten(0, angle.shape)
 
-    def _points(self, read: _Frames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times samples 2"]:
+    def _points(self, read: LinkFrames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times samples 2"]:
         """Points of the plane of motion that a crop samples, m; rows across the link, columns along it."""
         settings = self.settings
         cells = settings.crop_extent * ((torch.arange(settings.crop).to(start) + 0.5) / settings.crop - 0.5)
         along, across = torch.meshgrid(cells + 0.25 * sum(settings.length), cells, indexing="xy")
-        unit = _unit(angle)[..., None, :]
+        unit = unit_vectors(angle)[..., None, :]
         sideways = torch.stack([unit[..., 1], -unit[..., 0]], -1) * read.mirror[:, None, None, None]
         return start[..., None, :] + along.flatten()[:, None] * unit + across.flatten()[:, None] * sideways
 
-    def _grid(self, read: _Frames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times crop crop 2"]:
+    def _grid(self, read: LinkFrames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times crop crop 2"]:
         """Places of a crop's samples in the frames, in the units of `grid_sample`."""
         points = functional.pad(self._points(read, start, angle), (0, 1)).flatten(0, 1)
         camera = self._camera[0].to(points)
@@ -360,9 +292,11 @@ class LinkEncoder(SegmentingEncoder):
     def _normalized(self, pixels: Tensor) -> Tensor:
         return (2.0 * pixels + 1.0) / pixels.new_tensor([self.size[1], self.size[0]]) - 1.0
 
-    def _state(self, read: _Frames, angles: Tensor, angle_std: Tensor, lengths: Tensor, motion: Tensor) -> Observation:
+    def _state(
+        self, read: LinkFrames, angles: Tensor, angle_std: Tensor, lengths: Tensor, motion: Tensor
+    ) -> Observation:
         """State in the last frame: direction and slope of each link, corrected by the network on crops."""
-        recent = read.last(FRAMES)
+        recent = read.recent(FRAMES)
         slopes = self._slope(angles)
         start, corrected, rates, stds = torch.zeros_like(read.centroids[:, -1, 0]), [], [], []
         for link in range(self.slots):
@@ -373,13 +307,13 @@ class LinkEncoder(SegmentingEncoder):
                 read, motion, (place, placed), slopes[:, : link + 1], (angles[:, -1], lengths), link
             )
             outputs = self.network(torch.cat([crops, moves], 1)).float()
-            turn, rate = (read.mirror * _limited(outputs[:, k], limit) for k, limit in ((0, _MAX_TURN), (1, _MAX_RATE)))
+            turn, rate = (read.mirror * limited(outputs[:, k], limit) for k, limit in ((0, _MAX_TURN), (1, _MAX_RATE)))
             corrected.append(placed + turn)
             rates.append(slopes[:, link] + rate)
             stds.append(outputs.new_tensor(_INITIAL_STD) * outputs[:, 2:].clamp(*_LOG_STD).exp())
-            start = start + lengths[:, link, None].detach() * _unit(corrected[-1])
-        last, rate, std = torch.stack(corrected, -1), torch.stack(rates, -1), torch.stack(stds, 1)
-        directions = torch.cat([angles[:, :-1], last[:, None]], 1)
+            start = start + lengths[:, link, None].detach() * unit_vectors(corrected[-1])
+        present, rate, std = torch.stack(corrected, -1), torch.stack(rates, -1), torch.stack(stds, 1)
+        directions = torch.cat([angles[:, :-1], present[:, None]], 1)
         zeros = torch.zeros_like(directions[..., :1])
         confidence = read.masks[:, -1:].amax((-1, -2))
         return Observation(
@@ -398,7 +332,7 @@ class LinkEncoder(SegmentingEncoder):
 
     @torch.no_grad()
     def _motion(
-        self, recent: Tensor, read: _Frames, context: ClipContext, count: int
+        self, recent: Tensor, read: LinkFrames, context: ClipContext, count: int
     ) -> Float[Tensor, "batch earlier 2 height width"]:
         """Motion on the plane of motion of each pixel of the last frame, from each earlier one, m a frame.
 
@@ -422,7 +356,7 @@ class LinkEncoder(SegmentingEncoder):
     @torch.no_grad()
     def _residual_motion(
         self,
-        read: _Frames,
+        read: LinkFrames,
         motion: Tensor,
         place: tuple[Tensor, Tensor],
         slopes: Tensor,
@@ -432,63 +366,26 @@ class LinkEncoder(SegmentingEncoder):
         """Motion in a crop less that of a rigid link that turns by the slopes, along and across the link."""
         start, angle = (part[:, None] for part in place)
         side = self.settings.crop
-        sampled = _sample(motion.flatten(1, 2), self._grid(read, start, angle)[:, 0]).flatten(2).unflatten(1, (-1, 2))
-        unit = _unit(angle)
+        sampled = (
+            sample_images(motion.flatten(1, 2), self._grid(read, start, angle)[:, 0]).flatten(2).unflatten(1, (-1, 2))
+        )
+        unit = unit_vectors(angle)
         points = self._points(read, start, angle) - start[..., None, :]
         # A turn moves a point at (x, y) from its hinge by (-y, x) where y points down and angles go from down to −x.
         rigid = slopes[:, link, None, None, None] * torch.stack([-points[..., 1], points[..., 0]], -1)
         directions, lengths = chain
         for before in range(link):
-            end = lengths[:, before, None] * _unit(directions[:, before])
+            end = lengths[:, before, None] * unit_vectors(directions[:, before])
             rigid = rigid + (slopes[:, before, None] * torch.stack([-end[:, 1], end[:, 0]], -1))[:, None, None]
         moved = sampled.movedim(2, 3) - self.dt * rigid
         along = (moved * unit[..., None, :]).sum(-1)
         across = (moved * torch.stack([unit[..., 1], -unit[..., 0]], -1)[..., None, :]).sum(-1) * read.mirror[
             :, None, None
         ]
-        both = torch.stack([along, across], 2).clamp(-_MAX_MOTION, _MAX_MOTION) / _MAX_MOTION
-        return both.flatten(1, 2).unflatten(-1, (side, side))
+        residual = torch.stack([along, across], 2).clamp(-_MAX_MOTION, _MAX_MOTION) / _MAX_MOTION
+        return residual.flatten(1, 2).unflatten(-1, (side, side))
 
     def _find_recent(self, logits: Tensor) -> list[Instances]:
         masks = torch.sigmoid(logits.float())
-        parts = _centroids(masks), masks.amax((-1, -2)), masks, 4.0 * masks.sum((-1, -2))
+        parts = mask_centroids(masks), masks.amax((-1, -2)), masks, 4.0 * masks.sum((-1, -2))
         return [Instances(*(part[:, time] for part in parts)) for time in range(masks.shape[1])]
-
-
-def _centroids(masks: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch 2"]:
-    """Column and row of the centroid of squared masks, in pixels of the frame; squares suppress what is unsure."""
-    weight = masks.square()
-    rows, columns = (2.0 * torch.arange(size).to(masks) + 0.5 for size in masks.shape[-2:])
-    total = weight.sum((-1, -2)).clamp_min(1e-3)
-    x, y = (weight * columns).sum((-1, -2)), (weight * rows[:, None]).sum((-1, -2))
-    return torch.stack([x / total, y / total], -1)
-
-
-def _direction(arm: Float[Tensor, "*batch 2"]) -> Float[Tensor, "*batch"]:
-    """Angle of vectors against down, y pointing down; zero for those without direction."""
-    known = arm.norm(dim=-1) > _MIN_ARM
-    return torch.where(known, torch.atan2(-arm[..., 0], arm[..., 1]), 0.0)
-
-
-def _unit(angle: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch 2"]:
-    """Unit vectors at angles against down, y pointing down."""
-    return torch.stack([-angle.sin(), angle.cos()], -1)
-
-
-def _limited(value: Tensor, limit: float) -> Tensor:
-    return limit * torch.tanh(value / limit)
-
-
-def _scaled(output: Tensor, log_std: Tensor, prior: tuple[float, float]) -> tuple[Tensor, Tensor]:
-    """Turn outputs into a property near its prior range and its standard deviation."""
-    width = prior[1] - prior[0]
-    value = 0.5 * (prior[0] + prior[1]) + 0.6 * width * torch.tanh(output)
-    return value, width * _UNIFORM_STD * log_std.clamp(-4.0, 0.0).exp()
-
-
-def _sample(images: Tensor, grid: Tensor) -> Tensor:
-    return functional.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
-
-
-def _cast(values: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
-    return {name: value.to(dtype) for name, value in values.items()}

@@ -15,7 +15,8 @@ from physvision.core import State
 from physvision.datasets import SwingRecipe
 from physvision.models import CameraDecoder, ClipContext, LinkCamera, LinkEncoder, VggEncoder, swing, swing_leaves
 from physvision.models.camera_decoder import in_front
-from physvision.models.link_encoder import LINK_CHANNELS, LINK_OUTPUTS, _Frames
+from physvision.models.link_encoder import LINK_CHANNELS, LINK_OUTPUTS
+from physvision.models.links import LinkFrames
 from physvision.models.segmentation import LinkSegmentation
 from physvision.models.tabletop import back_project
 
@@ -78,16 +79,16 @@ def test_a_layer_in_front_keeps_its_outline_and_hides_the_one_behind(trials):
     scene = camera.appearance(state, values)
     moved = in_front(scene, pose)
     caster = camera.caster
-    seen = replace(caster.camera.to(scene.poses), extrinsics=pose)
+    posed = replace(caster.camera.to(scene.poses), extrinsics=pose)
     for link in range(2):
         parts = [type(scene)(part.poses.clone(), part.sizes.clone()) for part in (scene, moved)]
         for part in parts:
             # The other link is far away.
             part.poses[:, 1 - link, 0, 3] = 100.0
-        alone = [caster.masks(part.poses, sizes=part.sizes, camera=seen)[0, link] for part in parts]
+        alone = [caster.masks(part.poses, sizes=part.sizes, camera=posed)[0, link] for part in parts]
         torch.testing.assert_close(alone[0], alone[1], atol=0.02, rtol=0)
         if link == 1:
-            together = caster.masks(moved.poses, sizes=moved.sizes, camera=seen)[0, 1]
+            together = caster.masks(moved.poses, sizes=moved.sizes, camera=posed)[0, 1]
             torch.testing.assert_close(together, alone[1], atol=0.02, rtol=0)
 
 
@@ -216,7 +217,7 @@ def test_flow_of_a_turning_link_is_no_residual_motion(trials):
     grid = torch.stack(torch.meshgrid(torch.arange(64.0), torch.arange(64.0), indexing="xy"), -1).flatten(0, 1)
     poses = context.extrinsics
     now = back_project(grid[None], camera.intrinsics.float(), poses[:, 19], torch.zeros(1, 4096))[0]
-    read = _Frames(
+    read = LinkFrames(
         torch.zeros(1, 3, 3, 64, 64),
         torch.zeros(1, 3, 2, 32, 32),
         torch.zeros(1, 3, 2, 2),

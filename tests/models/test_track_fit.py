@@ -69,9 +69,9 @@ def test_a_velocity_and_gaps_are_used():
     times = (0, 7, 14, 21, 27, 28, 29)
     part = q[:, list(times)] + 0.05 * torch.randn(6, 7, 2).double()
     plain = MotionTracks(part, torch.full_like(part, 0.05), times, 30)
-    told = MotionTracks(part, plain.std, times, 30, path.v[:, -1], torch.full_like(path.v[:, -1], 0.03))
+    measured = MotionTracks(part, plain.std, times, 30, path.v[:, -1], torch.full_like(path.v[:, -1], 0.03))
     fit = TrackFit(swing(), ANGLES, swing_leaves)
-    errors = [(fit(tracks, priors(6), 25).state.v - path.v[:, -1]).abs().median() for tracks in (plain, told)]
+    errors = [(fit(tracks, priors(6), 25).state.v - path.v[:, -1]).abs().median() for tracks in (plain, measured)]
     assert errors[1] < 0.5 * errors[0]
 
 
