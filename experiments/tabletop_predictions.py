@@ -30,6 +30,7 @@ from torch.nn import functional
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import DataModule, Sample, WindowShape
 from physvision.models import PredictiveAutoencoder, TableEncoder, load
+from physvision.models.object_order import aligned
 from physvision.models.segmentation import find_instances, match_order
 from physvision.models.tabletop import back_project
 from physvision.trainers import PredictionTraining, Supervision
@@ -175,12 +176,14 @@ def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, di
     for raw in batches:
         sample = module.prepare(raw)
         context, true = context_of(sample), dict(sample.properties or {})
-        observation = module.aligned(model.observe(sample.observed, context), sample)
-        own, now = model.initial_state(observation), sample.ahead.state(0)  # pyright: ignore
+        now, present = sample.ahead.state(0), true["present"] > 0.5  # pyright: ignore
+        # Labels number the balls; which slots hold one is for the model to find.
+        observation = aligned(model.observe(sample.observed, context), now, present, sample.labeled)
+        own = model.initial_state(observation)
         weights = output_layer.weight.clone(), output_layer.bias.clone()
         for weight in (output_layer.weight, output_layer.bias):
             nn.init.zeros_(weight)
-        unrefined = model.initial_state(module.aligned(model.observe(sample.observed, context), sample))
+        unrefined = model.initial_state(aligned(model.observe(sample.observed, context), now, present, sample.labeled))
         output_layer.weight.copy_(weights[0])
         output_layer.bias.copy_(weights[1])
         mine = {**dict(observation.properties or {}), "walls": true["walls"]}
@@ -199,7 +202,6 @@ def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, di
             parts = (errors(path, sample, 0), later, later[is_determined])
             for column, part in zip(by_way.setdefault(name, [[], [], []]), parts, strict=True):
                 column.append(part)
-        present = true["present"] > 0.5
         for name in PROPERTIES:
             rows = present if true[name].dim() == 2 else torch.ones(sample.batch, dtype=torch.bool)
             estimate, truth, std = mine[name], true[name], observation.property_std[name]  # pyright: ignore
