@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import time
@@ -44,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--motion", help=f"kind of motion ({', '.join(KINDS)}), or an MJCF or URDF file; default: all")
     parser.add_argument(
         "--known", action="append", default=[], metavar="NAME=VALUE[±STD],…",
-        help=f"values known beforehand, SI units: {', '.join(KNOWN_NAMES)}, or properties of a custom scene",
+        help=f"values known beforehand, SI units or angle=30°: {', '.join(KNOWN_NAMES)}; or a custom scene's properties",
     )  # fmt: skip
     clip = parser.add_argument_group("clip")
     clip.add_argument("--scale", help="pixels a meter, or two points and their distance: x1,y1,x2,y2=1.85; with ±STD")
@@ -223,7 +224,11 @@ def _parse_known_values(texts: Sequence[str]) -> dict[str, KnownValue]:
         name, equals, value = entry.partition("=")
         if not equals:
             raise InputError(f"known: expected name=value, such as gravity=9.81, got {entry!r}")
-        values[name.strip()] = _parse_measurement("known", value)
+        name, (number, degrees) = name.strip(), re.subn(r"°|deg", "", value)
+        if degrees and name != "angle":
+            raise InputError(f"known: {name}: only an angle may be in degrees, got {value!r}")
+        measurement, factor = _parse_measurement("known", number), math.radians(1) if degrees else 1.0
+        values[name] = KnownValue(factor * measurement.value, factor * measurement.std)
     return values
 
 

@@ -8,7 +8,7 @@ from identification.clip_tracks import tracks_of, write_tracks
 
 from physvision.cli import main
 from physvision.datasets.clips import draw
-from physvision.identification.command import build_parser
+from physvision.identification.command import _parse_known_values, build_parser
 
 
 def test_tracks_as_a_table(tmp_path, capsys):
@@ -78,6 +78,14 @@ def test_options_as_people_write_them():
     assert options.known == ["gravity=9.81", "mass=3"]
 
 
+def test_angles_may_be_given_in_degrees():
+    values = _parse_known_values(["angle=30°±1°,gravity=9.81", "length=0.3±0.001"])
+    assert values["angle"].value == pytest.approx(np.pi / 6)
+    assert values["angle"].std == pytest.approx(np.pi / 180)
+    assert values["gravity"].value == 9.81
+    assert _parse_known_values(["angle=0.5"])["angle"].value == 0.5
+
+
 def test_nothing_and_a_folder_that_is_not_there(capsys):
     assert main(["identify"]) == 1
     assert "expected a video, or a folder" in capsys.readouterr().err
@@ -92,6 +100,7 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
         (["--known", "gravity=fast"], "expected a number"),
         (["--known", "lenght=0.3"], "expected some of gravity, length"),
         (["--known", "gravity=-9.81"], "expected a number above zero"),
+        (["--known", "gravity=9.81°"], "only an angle may be in degrees"),
         (["--known", "drag=-0.1"], "expected a number of at least zero"),
         (["--known", "gravity=nan"], "expected a finite number"),
         (["--known", "gravity=9.81±-1"], "at least zero, got 9.81 ± -1"),
