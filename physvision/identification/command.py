@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--motion", help=f"kind of motion ({', '.join(KINDS)}), or an MJCF or URDF file; default: all")
     parser.add_argument(
         "--known", action="append", default=[], metavar="NAME=VALUE[±STD],…",
-        help=f"values known beforehand, SI units or angle=30°: {', '.join(KNOWN_NAMES)}; or a custom scene's properties",
+        help=f"values known beforehand, SI units or angle=30°: {', '.join(KNOWN_NAMES)}; or properties of a scene",
     )  # fmt: skip
     clip = parser.add_argument_group("clip")
     clip.add_argument("--scale", help="pixels a meter, or two points and their distance: x1,y1,x2,y2=1.85; with ±STD")
