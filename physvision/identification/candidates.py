@@ -140,7 +140,8 @@ def is_acceptable(fit: Fit) -> bool:
     settings, tracks = fit.evidence.settings.selection, fit.evidence.tracks
     sigma = max(float(np.median(track.sigma[track.observed])) for track in tracks)
     finite = all(bool(torch.isfinite(part).all()) for part in fit.linearization)
-    limit = max(settings.max_error * fit.evidence.extent, settings.max_error_ratio * sigma)
+    noisy = min(settings.max_error_ratio * sigma, settings.max_noisy_error * fit.evidence.extent)
+    limit = max(settings.max_error * fit.evidence.extent, noisy)
     return finite and fit.noise < limit
 
 
@@ -203,14 +204,21 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
     """Reject kinds that do not predict their last third, from the best one on, until one does.
 
     If there are several kinds and none that is nearly as likely as the best one predicts it, all are rejected: the
-    motion is none of those that are known.
+    motion is none of those that are known. A single kind, which was given, is rejected for a gross miss only.
 
     Args:
         candidates: Fits of all kinds.
     """
-    if len(candidates.fits) + len(candidates.rejected) < 2 or not candidates.fits:
+    if not candidates.fits:
         return candidates
     settings = candidates.evidence.settings.selection
+    if len(candidates.fits) + len(candidates.rejected) < 2:
+        ((kind, fit),) = candidates.fits.items()
+        holdout = evaluate_holdout(fit)
+        is_gross = holdout is not None and holdout.relative_error > settings.max_single_miss
+        if not is_gross or (reason := unpredicted(fit, check_determined=False)) is None:
+            return candidates
+        return replace(candidates, fits={}, rejected={kind: reason})
     rejected = dict(candidates.rejected)
     for kind, odds in kind_odds(kind_scores(candidates)).items():
         if odds < settings.min_successor_odds:
@@ -224,14 +232,23 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
     return replace(candidates, fits={}, rejected=rejected)
 
 
-def unpredicted(fit: Fit) -> str | None:
-    """Return by how much a fit misses its last third, where noise, bias and sensitivity do not explain it."""
+def unpredicted(fit: Fit, check_determined: bool = True) -> str | None:
+    """Return by how much a fit misses its last third, where noise, bias and sensitivity do not explain it.
+
+    Args:
+        fit: Fit of the whole motion.
+        check_determined: If true, a miss is also returned where the first two thirds do not determine the last.
+    """
     holdout, settings = evaluate_holdout(fit), fit.evidence.settings.selection
     if holdout is None or holdout.relative_error < settings.min_holdout_miss:
         return None
     expected, extent, unit = expected_holdout_error(fit), fit.evidence.extent, fit.evidence.unit
     miss = f"its last third, predicted from the first two, is missed by {holdout.error:.2g} {unit}"
-    if fit.model.kind not in _SENSITIVE_KINDS and expected > settings.max_expected_holdout * extent:
+    if (
+        check_determined
+        and fit.model.kind not in _SENSITIVE_KINDS
+        and expected > settings.max_expected_holdout * extent
+    ):
         return f"{miss}, and the first two thirds do not determine it"
     expected = math.hypot(expected, 2**0.5 * tracker_bias(fit))
     if holdout.error < settings.max_holdout_ratio * expected:

@@ -205,11 +205,21 @@ class PendulumSettings:
         min_samples: Smallest number of samples.
         min_periods: Smallest number of periods.
         steps_per_second: Smallest number of engine steps a second.
+        min_slack: Depth inside the circle of later swings at which a string is slack, relative to the radius.
+        min_slack_ratio: Depth at which it is, relative to the noise and to the scatter of later positions.
+        min_slack_samples: Smallest number of samples of a slack string.
+        max_slack_fraction: Part of the samples in which a string may be slack. Raising it leaves out more.
+        max_slack_radius: Largest radius, relative to the extent of later swings, for a circle that shows the depth.
     """
 
     min_samples: int = 12
     min_periods: float = 0.6
     steps_per_second: float = 120.0
+    min_slack: float = 0.02
+    min_slack_ratio: float = 6.0
+    min_slack_samples: int = 2
+    max_slack_fraction: float = 0.4
+    max_slack_radius: float = 2.0
 
 
 @dataclass(frozen=True)

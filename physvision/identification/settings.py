@@ -116,6 +116,7 @@ class SelectionSettings:
             (Kass and Raftery, 1995). Raising it names more kinds together.
         max_error: Largest error of an acceptable fit, relative to the extent.
         max_error_ratio: Largest error of an acceptable fit, in noise standard deviations.
+        max_noisy_error: Largest error of an acceptable fit to noisy tracks, relative to the extent.
         min_residual_scale: Smallest residual scale that scores count, in noise standard deviations.
         bias_ratio: Error of a tracker that lasts, relative to the object's radius: the scale below which residuals of
             kinds are not compared. Raising it brings odds closer to one.
@@ -133,6 +134,8 @@ class SelectionSettings:
             sensitivity imply. Raising it refuses fewer clips.
         max_expected_holdout: Error that these imply above which a kind is rejected, relative to the extent, unless its
             law is a sensitive one.
+        max_single_miss: Holdout error, relative to the extent, above which a kind that was given is rejected unless
+            noise, bias and sensitivity explain it.
         min_successor_odds: Odds against a rejected kind from which another kind may take its place.
     """
 
@@ -140,6 +143,7 @@ class SelectionSettings:
     tie_margin: float = 6.0
     max_error: float = 0.02
     max_error_ratio: float = 6.0
+    max_noisy_error: float = 0.1
     min_residual_scale: float = 0.3
     bias_ratio: float = 0.03
     min_reference_fraction: float = 0.5
@@ -152,6 +156,7 @@ class SelectionSettings:
     min_holdout_miss: float = 0.05
     max_holdout_ratio: float = 5.0
     max_expected_holdout: float = 0.5
+    max_single_miss: float = 0.3
     min_successor_odds: float = 1e-3
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,14 +20,53 @@ from physvision.identification.initial_guesses import (
     fit_circle,
     principal_direction,
 )
+from physvision.identification.kind_settings import PendulumSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics.particle import Particle
 
 
 def pendulum_models(evidence: Evidence) -> list[MotionModel]:
+    """Return the models of a damped pendulum: of the whole track, and of that after a string was slack at first."""
+    settings = evidence.settings.pendulum
+    indices, times, positions = evidence.samples(settings.min_samples)
+    models = [_pendulum_model(evidence, indices, times, positions)]
+    start = _taut_start(positions, evidence.noise(indices), settings)
+    if start and len(times) - start >= settings.min_samples:
+        note = f"The string is slack in the first {times[start] - times[0]:.2g} s, up to a turn; they are left out."
+        try:
+            taut = _pendulum_model(evidence, indices[start:], times[start:], positions[start:], (note,))
+            models.append(taut)
+        except UnsuitableError:
+            pass
+    return models
+
+
+def _taut_start(positions: Positions, noise: float, settings: PendulumSettings) -> int:
+    """Return the first turn after a bob was inside the circle of its later swings; zero if it never was.
+
+    A bob that is let go with a slack string, or above its pivot, falls freely until the string pulls.
+    """
+    late = positions[len(positions) // 2 :]
+    center, radius = fit_circle(late)
+    scatter = float(np.median(np.abs(np.linalg.norm(late - center, axis=1) - radius)))
+    if not 0 < radius < settings.max_slack_radius * float(np.linalg.norm(np.ptp(late, axis=0))):
+        return 0
+    depth = radius - np.linalg.norm(positions - center, axis=1)
+    threshold = max(settings.min_slack * radius, settings.min_slack_ratio * max(noise, scatter))
+    slack = np.flatnonzero(depth[: int(settings.max_slack_fraction * len(depth))] > threshold)
+    if len(slack) < settings.min_slack_samples:
+        return 0
+    angle = np.unwrap(np.arctan2(*(positions - center).T))
+    step = np.diff(np.convolve(angle[slack[-1] :], np.ones(3) / 3, "valid"))
+    turns = np.flatnonzero(step[1:] * step[:-1] < 0)
+    return int(slack[-1] + turns[0] + 2) if len(turns) else 0
+
+
+def _pendulum_model(
+    evidence: Evidence, indices: np.ndarray, times: Samples, positions: Positions, notes: Sequence[str] = ()
+) -> MotionModel:
     """Return the model of a damped pendulum; its relaxation has a pivot that drifts."""
     settings, dt = evidence.settings.pendulum, evidence.dt
-    indices, times, positions = evidence.samples(settings.min_samples)
     direction, _ = principal_direction(positions)
     period = dominant_period(times, (positions - positions.mean(0)) @ direction)
     if period is None or times[-1] - times[0] < settings.min_periods * period:
@@ -54,12 +94,12 @@ def pendulum_models(evidence: Evidence) -> list[MotionModel]:
         int(indices[0]), int(indices[-1]) + 1, _pendulum_starts(times, positions, period), horizon=max(period, 8 * dt),
         scale=_pendulum_scale, length_powers={"length": 1, "radius": 1},
         meanings={"period": "of small swings", "swing_period": "mean of the clip's swings, as a stopwatch shows it",
-                  "amplitude": "at the beginning"},
+                  "amplitude": "at the beginning"}, notes=notes,
     )  # fmt: skip
     drift = Unknown("drift", [0.0, 0.0], scale=evidence.pixel, unit="px/s")
     note = "The pivot, or the camera, moves slowly and evenly; that motion is fitted too."
-    drifting = replace(model, unknowns=[*unknowns, drift], observe=_observe_drifting, notes=[note])
-    return [replace(model, relaxations=[drifting])]
+    drifting = replace(model, unknowns=[*unknowns, drift], observe=_observe_drifting, notes=[*notes, note])
+    return replace(model, relaxations=[drifting])
 
 
 def _pendulum_setup(known_values: KnownTensors, values: Values) -> Setup:
