@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from physvision.core import Clip, InputError, StrPath
+from physvision.core import Clip, InputError, StrPath, VideoError
 from physvision.core.checks import check_count
 from physvision.perception.background import Alignment, Background, survey_background
 from physvision.perception.frame_source import Box, FrameSource
 from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
+from physvision.perception.stabilization import StabilizedFrames, stabilize
 from physvision.perception.track import Track, apply_cadence, estimate_noise, repair_timestamps
 from physvision.perception.track_selection import filter_tracklets, select_tracklets
 from physvision.perception.tracklets import Tracklet, TrackletBuilder, detect_blobs
@@ -61,10 +62,10 @@ def find_tracks(
         if not isinstance(object, str) and len(object) == 4:
             x, y = (np.asarray(object[:2], float) - analysis.corner) / analysis.shrink
             object = (float(x), float(y), object[2] / analysis.shrink, object[3] / analysis.shrink)
-        tracklets = filter_tracklets(tracklets, object, analysis.frames.name)
+        tracklets = filter_tracklets(tracklets, object, analysis.source.name)
         objects = objects or 1
     tracklets, notes = select_tracklets(
-        tracklets, len(analysis.background_survey.times), objects, analysis.frames.name, min_objects, settings.selection
+        tracklets, len(analysis.background_survey.times), objects, analysis.source.name, min_objects, settings.selection
     )
     targets = [Target.from_tracklet(tracklet, settings.refinement) for tracklet in tracklets]
     targets, detections = merge_targets(targets, analysis.localize(targets), settings.track)
@@ -94,7 +95,8 @@ class _Analysis:
     """Passes over the frames of one clip, against its background.
 
     Attributes:
-        frames: Frames to analyze.
+        source: Frames as they were filmed.
+        frames: Frames to analyze; those of a hand-held camera are registered.
         settings: Tuning numbers of perception.
         shrink: Integer factor by which frames are shrunk.
         corner: Upper left corner of the analyzed part, px of the whole image.
@@ -104,10 +106,19 @@ class _Analysis:
     """
 
     def __init__(self, frames: FrameSource, settings: PerceptionSettings) -> None:
-        self.frames, self.settings = frames, settings
+        self.source, self.settings = frames, settings
         self.shrink, self.corner = frames.image_transform()
+        self.frames: FrameSource | StabilizedFrames = frames
         self.background_survey = survey_background(frames, settings.background)
-        self.background = Background(self.background_survey.samples, settings.background, settings.jitter)
+        try:
+            self.background = Background(self.background_survey.samples, settings.background, settings.jitter)
+        except VideoError as error:
+            try:
+                self.frames = stabilize(frames, len(self.background_survey.times), settings.stabilization)
+            except VideoError:
+                raise error from None
+            self.background_survey = survey_background(self.frames, settings.background)
+            self.background = Background(self.background_survey.samples, settings.background, settings.jitter)
         self.alignments: list[Alignment] = []
 
     def build_tracklets(self) -> list[Tracklet]:
@@ -156,7 +167,12 @@ class _Analysis:
 
     def notes(self) -> list[str]:
         """Notes on camera jitter, dropped frames and damage of the file."""
-        notes = [f"Only the frames before the damage are used: {message}." for message in self.frames.truncations]
+        notes = [f"Only the frames before the damage are used: {message}." for message in self.source.truncations]
+        if isinstance(self.frames, StabilizedFrames):
+            notes.append(
+                f"The camera moves by up to {self.shrink * self.frames.max_shift:.0f} pixels; the background is "
+                "registered, and positions are those in the picture of the middle frame."
+            )
         if self.background.has_jitter:
             notes.append(f"The camera shakes by {self.background.jitter_std:.1f} pixels; this is compensated.")
         steps = np.diff(self.background_survey.times)

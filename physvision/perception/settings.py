@@ -80,6 +80,27 @@ class JitterSettings:
 
 
 @dataclass(frozen=True)
+class StabilizationSettings:
+    """Thresholds of the registration of hand-held clips.
+
+    Attributes:
+        max_corners: Largest number of corners that are tracked. Raising it costs time.
+        corner_quality: Strength of a corner, relative to the strongest.
+        min_corners: Number of corners below which a clip is not registered.
+        inlier_distance: Largest distance of a corner that agrees with a homography, px.
+        min_inliers: Fraction of the corners that must agree.
+        max_shift: Largest shift of a corner of the picture, relative to its longer side.
+    """
+
+    max_corners: int = 300
+    corner_quality: float = 0.01
+    min_corners: int = 16
+    inlier_distance: float = 1.5
+    min_inliers: float = 0.5
+    max_shift: float = 0.15
+
+
+@dataclass(frozen=True)
 class AssociationSettings:
     """Tuning numbers of blob detection and of their association into tracklets.
 
@@ -325,6 +346,7 @@ class PerceptionSettings:
     Attributes:
         background: Background estimation and foreground threshold.
         jitter: Estimation of the camera jitter.
+        stabilization: Registration of hand-held clips.
         association: Blob detection and tracklets.
         selection: Choice of the moving objects.
         refinement: Subpixel localization.
@@ -338,6 +360,7 @@ class PerceptionSettings:
 
     background: BackgroundSettings = BackgroundSettings()
     jitter: JitterSettings = JitterSettings()
+    stabilization: StabilizationSettings = StabilizationSettings()
     association: AssociationSettings = AssociationSettings()
     selection: SelectionSettings = SelectionSettings()
     refinement: RefinementSettings = RefinementSettings()

@@ -1,0 +1,104 @@
+"""Registration of a hand-held clip: every frame is warped onto one of them by the homography of the background.
+
+Corners of the reference frame are tracked into each frame by Lucas and Kanade's pyramid, and RANSAC finds the
+homography on which most of them, all over the picture, agree: that of the background. What moves by itself is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import cv2
+import numpy as np
+from jaxtyping import Float
+
+from physvision.core import VideoError
+from physvision.perception.frame_source import FrameSource
+from physvision.perception.settings import StabilizationSettings
+
+
+@dataclass(frozen=True)
+class StabilizedFrames:
+    """Frames of a source, warped onto a reference frame.
+
+    Attributes:
+        source: Frames as they were filmed.
+        reference: Frame that all others are warped onto; it also fills what a frame does not show.
+        homographies: Homography of each frame to the reference.
+        max_shift: Largest shift of a corner of the picture, px.
+    """
+
+    source: FrameSource
+    reference: np.ndarray
+    homographies: Float[np.ndarray, "frames 3 3"]
+    max_shift: float
+
+    def __iter__(self) -> Iterator[tuple[float, np.ndarray]]:
+        """Yield the time, s, and the warped image of each frame."""
+        for (time, frame), homography in zip(self.source, self.homographies, strict=True):
+            yield (
+                time,
+                cv2.warpPerspective(
+                    frame,
+                    homography,
+                    frame.shape[1::-1],
+                    self.reference.copy(),
+                    flags=cv2.INTER_CUBIC,
+                    borderMode=cv2.BORDER_TRANSPARENT,
+                ),
+            )
+
+
+def stabilize(source: FrameSource, count: int, settings: StabilizationSettings) -> StabilizedFrames:
+    """Register all frames of a hand-held clip to its middle one.
+
+    Args:
+        source: Frames of a camera that moves.
+        count: Number of frames.
+        settings: Thresholds of the registration.
+
+    Raises:
+        VideoError: The background does not determine a homography, or the camera moves too far.
+    """
+    _, reference = next(islice(source, count // 2, None))
+    gray = cv2.cvtColor(reference, cv2.COLOR_RGB2GRAY)
+    side = max(gray.shape)
+    corners = cv2.goodFeaturesToTrack(gray, settings.max_corners, settings.corner_quality, side / 50)
+    if corners is None or len(corners) < settings.min_corners:
+        raise VideoError("the background has too few corners to register a moving camera")
+    height, width = gray.shape
+    border = np.array([[[0, 0]], [[width, 0]], [[0, height]], [[width, height]]], np.float32)
+    homographies, max_shift, guess = [], 0.0, None
+    for _, frame in source:
+        homography, guess = _register(gray, cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY), corners, guess, settings)
+        homographies.append(homography)
+        shift = cv2.perspectiveTransform(border, homography) - border
+        max_shift = max(max_shift, float(np.linalg.norm(shift, axis=2).max()))
+    if max_shift > settings.max_shift * side:
+        raise VideoError(f"the image shifts by {max_shift:.0f} pixels during the clip")
+    return StabilizedFrames(source, reference, np.stack(homographies), max_shift)
+
+
+def _register(
+    reference: np.ndarray,
+    frame: np.ndarray,
+    corners: np.ndarray,
+    guess: np.ndarray | None,
+    settings: StabilizationSettings,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the homography of a frame to the reference, and the corners' positions in the frame by it."""
+    flags = 0 if guess is None else cv2.OPTFLOW_USE_INITIAL_FLOW
+    start = np.empty(0) if guess is None else guess.copy()
+    positions, status, _ = cv2.calcOpticalFlowPyrLK(
+        reference, frame, corners, start, winSize=(21, 21), maxLevel=4, flags=flags
+    )
+    tracked = status.ravel() > 0
+    if tracked.sum() >= settings.min_corners:
+        homography, inliers = cv2.findHomography(
+            positions[tracked], corners[tracked], cv2.RANSAC, settings.inlier_distance
+        )
+        if homography is not None and inliers.sum() >= settings.min_inliers * len(corners):
+            return homography, cv2.perspectiveTransform(corners, np.linalg.inv(homography)).astype(np.float32)
+    raise VideoError("the background does not move as a plane that a moving camera films")

@@ -1,0 +1,62 @@
+"""Clips of a hand-held camera are registered by the homography of their background; a camera that pans is refused."""
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from physvision.core import Clip, VideoError
+from physvision.perception import find_tracks
+
+COUNT, FPS, SIZE = 60, 25, (320, 240)
+
+
+def scene():
+    """A wall with pictures and furniture: rectangles of many shades."""
+    random = np.random.default_rng(0)
+    image = np.full((SIZE[1], SIZE[0], 3), 150, np.uint8)
+    for _ in range(60):
+        corner = random.integers(0, SIZE)
+        far = corner + random.integers(10, 60, 2)
+        cv2.rectangle(image, corner.tolist(), far.tolist(), random.integers(100, 210, 3).tolist(), -1)
+    return cv2.GaussianBlur(image, (0, 0), 1)
+
+
+def ball(time):
+    angle = 0.6 * np.sin(5 * time)
+    return np.array([160 + 150 * np.sin(angle), 20 + 150 * np.cos(angle)])
+
+
+def filmed(shifts, turn):
+    """Clip of a ball, filmed with these shifts, px, and turns, rad, and the ball's positions in the middle frame."""
+    random, background, frames, matrices = np.random.default_rng(1), scene(), [], []
+    for number, (shift, angle) in enumerate(zip(shifts, turn, strict=True)):
+        large = cv2.resize(background, None, fx=4, fy=4, interpolation=cv2.INTER_LINEAR)
+        cv2.circle(large, (4 * ball(number / FPS)).astype(int).tolist(), 40, (180, 40, 40), -1, cv2.LINE_AA)
+        frame = cv2.resize(large, SIZE, interpolation=cv2.INTER_AREA)
+        matrix = cv2.getRotationMatrix2D((160, 120), np.degrees(angle), 1)
+        matrix[:, 2] += shift
+        matrices.append(matrix)
+        frame = cv2.warpAffine(frame, matrix, SIZE, flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+        frames.append(np.clip(frame + random.normal(0, 2, frame.shape), 0, 255).astype(np.uint8))
+    clip = Clip(torch.from_numpy(np.stack(frames)), torch.arange(COUNT, dtype=torch.float64) / FPS)
+    middle = matrices[COUNT // 2]
+    return clip, np.array([middle[:, :2] @ ball(number / FPS) + middle[:, 2] for number in range(COUNT)])
+
+
+def test_a_hand_that_shakes_and_turns():
+    times = np.arange(COUNT) / FPS
+    shifts = 8 * np.stack([np.sin(4.4 * times), np.cos(6.9 * times)], 1)
+    clip, positions = filmed(shifts, 0.02 * np.sin(3 * times))
+    (track,) = find_tracks(clip)
+    assert track.observed.mean() > 0.95
+    errors = (track.positions - positions)[track.observed]
+    errors -= np.median(errors, axis=0)
+    assert np.sqrt((errors**2).sum(1).mean()) < 0.3
+    assert any("background is registered" in note for note in track.notes)
+
+
+def test_a_camera_that_pans_is_refused():
+    pan = np.linspace([0, 0], [120, 0], COUNT)
+    with pytest.raises(VideoError, match="the camera moves"):
+        find_tracks(filmed(pan, np.zeros(COUNT))[0])
