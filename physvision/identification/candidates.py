@@ -12,6 +12,12 @@ import torch
 
 from physvision.estimation.gauss_newton import residual_scale
 from physvision.estimation.settings import DEFAULT_SETTINGS
+from physvision.identification.camera_posterior import (
+    CameraFits,
+    arbitrary_camera,
+    arbitrary_camera_cost,
+    careful_camera,
+)
 from physvision.identification.diagnostics import evaluate_holdout, expected_holdout_error
 from physvision.identification.fitting import Fit, fit_model, refit
 from physvision.identification.kinds import KINDS, MotionKind
@@ -51,7 +57,7 @@ def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> 
     unexplained = (_mean_count(fit.evidence) - count) * numbers * _uniform_cost(fit.evidence)
     autocorrelation = fit.uncertainty.autocorrelation if autocorrelation is None else autocorrelation
     prior_cost = float(fit.problem.unknowns.prior_residuals(fit.z[None])[0].square().sum())
-    complexity = len(fit.z) * math.log(max(count, 2))
+    complexity = len(fit.z) * math.log(max(count, 2)) + arbitrary_camera_cost(fit)
     return _effective_fraction(autocorrelation) * (explained - unexplained) - prior_cost - complexity
 
 
@@ -315,7 +321,8 @@ def _relax(fit: Fit) -> Fit:
     """Replace a fit by that of the relaxation with the largest gain of the score, until none gains any.
 
     Relaxations are those of the model and, for tracks from a table, the same model with perspective and rolling shutter
-    once the autocorrelation of the residuals suggests that the tracks were measured in a video.
+    once the autocorrelation of the residuals suggests that the tracks were measured in a video; for tracks in a
+    picture, the same model with an arbitrary camera.
     """
     while True:
         evidence = fit.evidence
@@ -323,6 +330,8 @@ def _relax(fit: Fit) -> Fit:
         threshold = evidence.settings.selection.min_autocorrelation
         if not evidence.view.filmed and fit.uncertainty.autocorrelation > threshold:
             relaxations.append((replace(evidence, view=evidence.view.as_filmed()), fit.model))
+        if evidence.view.pictured and not evidence.view.arbitrary and fit.uncertainty.autocorrelation > threshold:
+            relaxations.append((replace(evidence, view=replace(evidence.view, arbitrary=True)), fit.model))
         refits = []
         for relaxed_evidence, model in relaxations:
             try:
@@ -335,3 +344,16 @@ def _relax(fit: Fit) -> Fit:
         if max(gains, default=0.0) <= 0:
             return fit
         fit = refits[gains.index(max(gains))]
+
+
+def compare_cameras(fit: Fit) -> CameraFits:
+    """Fit a model with the other prior of the camera too, and return the probabilities of both."""
+    rival = careful_camera(fit) if fit.evidence.view.arbitrary else arbitrary_camera(fit)
+    if rival is None:
+        return CameraFits((fit,), (1.0,))
+    arbitrary = rival if rival.evidence.view.arbitrary else fit
+    autocorrelation = min(arbitrary.uncertainty.autocorrelation, fit.evidence.settings.selection.max_autocorrelation)
+    bias = tracker_bias(fit)
+    log_odds = (score(rival, autocorrelation, bias) - score(fit, autocorrelation, bias)) / 2
+    probability = 1 / (1 + math.exp(-min(max(log_odds, -700.0), 700.0)))
+    return CameraFits((fit, rival), (1 - probability, probability))

@@ -8,9 +8,11 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from physvision.camera import read_calibration
 from physvision.core import FileError, InputError, PhysvisionError
 from physvision.identification.candidates import FITTED
 from physvision.identification.custom_scene import CustomScene
@@ -21,6 +23,7 @@ from physvision.identification.output import save_results
 from physvision.identification.pipeline import Motion, Source, identify
 from physvision.identification.result import Identification
 from physvision.identification.result_tables import RESULT_HEAD, parameter_row
+from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
 from physvision.perception import read_tracks
 from physvision.report.spreadsheet import Cell, check_decimal, write_csv
 from physvision.video import Conversion, read
@@ -54,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     clip.add_argument("--crop", help="part of the picture to look at: x,y,width,height; pixels")
     clip.add_argument("--from", dest="start", type=float, metavar="S", help="time of the clip to begin at, s")
     clip.add_argument("--to", dest="stop", type=float, metavar="S", help="time of the clip to end at, s")
+    clip.add_argument("--camera", metavar="FILE", help="calibration by OpenCV (camera_matrix, distortion_coefficients)")
     clip.add_argument("--unit", default="px", help="unit of x and y in a CSV: px (y down), or m, cm, mm (y up)")
     scene = parser.add_argument_group("custom scene (--motion scene.xml)")
     scene.add_argument("--unknown", action="append", metavar="NAME[=LOW..HIGH],…", help="unknowns: mass:cart=1..5")
@@ -80,6 +84,7 @@ def run_command(arguments: Sequence[str]) -> int:
         "crop": None if options.crop is None else _parse_numbers("crop", options.crop, 4),
         "time_range": (options.start, options.stop),
         "fps": options.fps,
+        "settings": _settings(options),
     }
     motion = _parse_motion(options)
     if options.batch is not None:
@@ -96,6 +101,14 @@ def run_command(arguments: Sequence[str]) -> int:
     _print_result(result)
     print("\n".join(str(path) for path in paths))
     return 0
+
+
+def _settings(options: argparse.Namespace) -> IdentificationSettings:
+    """Return the default settings, with the calibration of the camera if one is given."""
+    if options.camera is None:
+        return DEFAULT_SETTINGS
+    view = replace(DEFAULT_SETTINGS.view, calibration=read_calibration(options.camera))
+    return replace(DEFAULT_SETTINGS, view=view)
 
 
 class _ProgressLine:
@@ -132,6 +145,11 @@ def _print_result(result: Identification) -> None:
             value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
             meaning = f"  ({parameter.meaning})" if parameter.meaning else ""
             print(f"  {name:<14} {value} {parameter.unit}  95 %: {low} to {high}{in_degrees(parameter)}{meaning}")
+    for name, entry in result.camera.items():
+        if entry.identifiable and entry.value is not None and entry.interval_95 is not None:
+            value, low, high = round_to_interval(entry.value, *entry.interval_95)
+            label = "camera " + name.replace("_", " ")
+            print(f"  {label:<19} {value} {entry.unit}  95 %: {low} to {high}{in_degrees(entry)}")
     if result.holdout is not None:
         error, relative_error = result.holdout.error, result.holdout.relative_error
         print(f"  last third predicted to {error:.2g} {unit}, {relative_error:.1%} of the extent")

@@ -202,7 +202,7 @@ def _project(plane_positions: Tensor, values: Values) -> Tensor:
 
 def _camera_unknowns(evidence: Evidence, scale: float, is_top_view: bool) -> list[Unknown]:
     """Return the unknown scale, tilt and origin of the picture."""
-    known_value, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.tilt_std
+    known_value, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.careful.roll
     scale_unknown = Unknown("scale", scale, low=0.0, unit="px/m")
     if known_value is not None:
         # A known scale is never exactly that of the plane of motion, so its standard deviation has a lower bound.

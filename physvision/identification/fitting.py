@@ -110,6 +110,11 @@ def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
     typical = sigma[torch.isfinite(sigma)].median()
     weight = 1 / sigma.clamp(min=float(evidence.settings.fit.min_sigma_ratio * typical))
     rows = view.image_rows(observed)
+    # The roll is an unknown of the motion, since most kinds do not depend on it, but its prior is that of the view.
+    unknowns = [
+        view.tilt_unknown() if unknown.name == "tilt" and unknown.std is not None else unknown
+        for unknown in model.unknowns
+    ]
 
     def observe(sampled: SampledState) -> Tensor:
         positions = model.observe(sampled)
@@ -117,7 +122,7 @@ def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
 
     return MotionResidual(
         model.engine,
-        Unknowns([*model.unknowns, *view.unknowns(evidence.dt)]),
+        Unknowns([*unknowns, *view.unknowns(evidence.dt)]),
         model.setup,
         evidence.times[window] - evidence.times[model.first],
         observed,

@@ -246,7 +246,7 @@ def _clear_samples(evidence: Evidence) -> tuple[np.ndarray, np.ndarray, np.ndarr
     indices = np.flatnonzero(np.isfinite(observed).all(1) & clear)
     if len(indices) < settings.min_samples:
         raise UnsuitableError(f"only {len(indices)} positions are clear, at least {settings.min_samples} are needed")
-    return indices, evidence.times.numpy()[indices], observed[indices], clear
+    return indices, evidence.times.numpy()[indices], view.rectify(observed[indices]), clear
 
 
 def _first_visible(evidence: Evidence, path: FlightPath, times: np.ndarray, positions: np.ndarray, first: int) -> int:

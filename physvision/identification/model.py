@@ -151,12 +151,12 @@ class Evidence:
     def samples(
         self, min_count: int
     ) -> tuple[Int[np.ndarray, " samples"], Samples, Float[np.ndarray, "samples numbers"]]:
-        """Return the indices, times and positions of the samples in which all objects are observed.
+        """Return the indices, times and rectified positions of the samples in which all objects are observed.
 
         Raises:
             UnsuitableError: There are fewer than `min_count`.
         """
-        positions = self.observed.numpy()
+        positions = self.view.rectify(self.observed.numpy())
         indices = np.flatnonzero(np.isfinite(positions).all(1))
         if len(indices) < min_count:
             raise UnsuitableError(f"only {len(indices)} positions are observed, at least {min_count} are needed")

@@ -142,6 +142,9 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
         "from frame to frame; and the model: errors that last, and what the clip hardly determines, such as the camera."
     )
     page.section("Uncertainty budget", _budget_table(result), text=text)
+    if result.camera:
+        text = "What the motion alone shows of the camera, whatever camera it may be; the rest stays at its prior."
+        page.section("Camera", report.parameter_table(_camera_rows(result)), text=text)
     page.section("Observed and fitted motion", *_motion_charts(result))
     text = (
         "Posterior odds of each kind against the best one, where all are equally likely before, and one model of the "
@@ -196,6 +199,16 @@ def _budget_table(result: Identification):
         if parameter.value is not None
     ]
     return report.table(rows, ("parameter", *BUDGET_SOURCES.values(), "unit"))
+
+
+def _camera_rows(result: Identification) -> list[report.ParameterRow]:
+    return [
+        report.ParameterRow(
+            _readable(name), [entry.value], entry.unit or "1", entry.reason or "from the motion", entry.interval_95
+        )
+        for name, entry in result.camera.items()
+        if entry.value is not None
+    ]
 
 
 def _motion_charts(result: Identification) -> list:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from physvision.estimation.autocorrelation import MixturePosterior, mixture_posterior
+from physvision.identification.camera_posterior import CameraFits, sample_posterior
 from physvision.identification.fitting import Fit
 from physvision.identification.model import Evidence
 from physvision.identification.settings import ParameterSettings
@@ -50,9 +51,72 @@ class Parameter:
     budget: Mapping[str, float] = field(default_factory=dict)
 
 
-def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
-    """Estimate all physical parameters of a fit, by propagating posterior samples and the known values' errors."""
-    evidence, settings = fit.evidence, fit.evidence.settings.parameters
+@dataclass(frozen=True)
+class _Propagation:
+    """Parameters of a fit with the linear effects of what they depend on.
+
+    Attributes:
+        values: Parameters, or the reasons why they are not identifiable.
+        estimates: Estimates of the identifiable ones.
+        samples: Joint samples of the identifiable ones in random order, those within the bounds and all, projected onto
+            them.
+        posterior: Posterior of z.
+        by_z: Derivatives of the identifiable ones by z.
+        known_errors: Effect on them of one standard deviation of each known value.
+    """
+
+    values: dict[str, Tensor | str]
+    estimates: Float[np.ndarray, " parameters"]
+    samples: tuple[Float[np.ndarray, "feasible parameters"], Float[np.ndarray, "draws parameters"]]
+    posterior: MixturePosterior
+    by_z: Float[Tensor, "parameters unknowns"]
+    known_errors: Float[Tensor, "parameters known_values"]
+
+
+def estimate_parameters(fit: Fit, cameras: CameraFits | None = None) -> dict[str, Parameter]:
+    """Estimate all physical parameters of a fit, by propagating posterior samples and the known values' errors.
+
+    Args:
+        fit: Fit of the motion, whose values are the estimates.
+        cameras: Fits with each prior of the camera, from which samples are drawn by their probabilities; that fit alone
+            if not given.
+    """
+    cameras = CameraFits((fit,), (1.0,)) if cameras is None else cameras
+    settings = fit.evidence.settings.parameters
+    result = _propagate(fit, settings)
+    rivals = [_propagate(rival, settings) for rival in cameras.fits[1:]]
+    samples, projected = (
+        _pool([part.samples[index] for part in (result, *rivals)], cameras.probabilities) for index in (0, 1)
+    )
+    identifiable = [name for name, value in result.values.items() if isinstance(value, Tensor)]
+    parameters = {}
+    for name, value in result.values.items():
+        unit = fit.model.units[name]
+        if isinstance(value, str):
+            parameters[name] = Parameter(None, unit, identifiable=False, reason=value)
+        else:
+            index = identifiable.index(name)
+            estimate = float(result.estimates[index])
+            draws = samples[:, index], projected[:, index]
+            parameter = _estimate(_bounds(name, fit), estimate, draws, unit, settings)
+            budget = _budget(parameter, result.posterior, result.by_z[index], result.known_errors[index])
+            parameters[name] = replace(parameter, meaning=fit.model.meanings.get(name, ""), budget=budget)
+    return parameters
+
+
+def _pool(parts: Sequence[np.ndarray], probabilities: Sequence[float]) -> Float[np.ndarray, "samples parameters"]:
+    """Pool samples of several fits, of each as many as its probability demands."""
+    counts = [round(probability * len(part)) for part, probability in zip(parts, probabilities, strict=True)]
+    return np.concatenate([part[:count] for part, count in zip(parts, counts, strict=True)])
+
+
+def _bounds(name: str, fit: Fit) -> Bounds:
+    return fit.model.bounds.get(name, fit.evidence.settings.parameters.bounds.get(name, (-math.inf, math.inf)))
+
+
+def _propagate(fit: Fit, settings: ParameterSettings) -> _Propagation:
+    """Evaluate a fit's parameters at its minimum, and propagate samples of the posterior and of the known values."""
+    evidence = fit.evidence
     names = list(evidence.known_values)
     known_values = torch.tensor([evidence.known_values[name].value for name in names], dtype=torch.float64)
     known_std = torch.tensor([known_value_std(name, evidence) for name in names], dtype=torch.float64)
@@ -73,26 +137,14 @@ def estimate_parameters(fit: Fit) -> dict[str, Parameter]:
     by_z, by_known = (part.detach()[1:] for part in torch.autograd.functional.jacobian(vector, (fit.z, known_values)))
     generator = torch.Generator().manual_seed(1)
     posterior = mixture_posterior(fit.problem, fit.z, linearization=fit.linearization)
-    deviations = posterior.sample(settings.draws) @ by_z.T
+    deviations = sample_posterior(fit, posterior, settings.draws) @ by_z.T
     noise = torch.randn(settings.draws, len(names), generator=generator, dtype=torch.float64)
     deviations += noise * known_std @ by_known.T
-    bounds = {name: fit.model.bounds.get(name, settings.bounds.get(name, (-math.inf, math.inf))) for name in values}
     estimates = np.array([float(torch.as_tensor(values[name])) for name in identifiable])
-    limits = [bounds[name] for name in identifiable]
+    limits = [_bounds(name, fit) for name in identifiable]
     samples = _feasible_samples(limits, estimates, deviations.numpy(), settings)
     projected = _projected_samples(limits, estimates, deviations.numpy())
-    parameters = {}
-    for name, value in values.items():
-        unit = fit.model.units[name]
-        if isinstance(value, str):
-            parameters[name] = Parameter(None, unit, identifiable=False, reason=value)
-        else:
-            index = identifiable.index(name)
-            draws = samples[:, index], projected[:, index]
-            parameter = _estimate(bounds[name], float(estimates[index]), draws, unit, settings)
-            budget = _budget(parameter, posterior, by_z[index], by_known[index] * known_std)
-            parameters[name] = replace(parameter, meaning=fit.model.meanings.get(name, ""), budget=budget)
-    return parameters
+    return _Propagation(values, estimates, (samples, projected), posterior, by_z, by_known * known_std)
 
 
 def _budget(parameter: Parameter, posterior: MixturePosterior, by_z: Tensor, known_errors: Tensor) -> dict[str, float]:

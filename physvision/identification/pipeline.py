@@ -14,9 +14,11 @@ from physvision import video
 from physvision.core import Clip, InputError, StrPath, VideoError
 from physvision.core.checks import check_positive
 from physvision.identification import track_preparation as preparation
+from physvision.identification.camera_parameters import estimate_camera
 from physvision.identification.candidates import (
     FITTED,
     Candidates,
+    compare_cameras,
     fit_candidates,
     indistinguishable_kinds,
     kind_odds,
@@ -29,7 +31,7 @@ from physvision.identification.kinds import KINDS, KNOWN_NAMES, MotionKind
 from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import estimate_parameters
 from physvision.identification.result import Identification
-from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
+from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings, ViewSettings
 from physvision.identification.signatures import contradiction
 from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
@@ -89,7 +91,7 @@ def identify(
         if crop is not None:
             raise InputError("crop: applies to videos, but tracks were given; leave out rows, or use time_range")
         tracks = preparation.select_tracks(source, object, start, stop, settings.tracks)
-        view = View(*size, settings=settings.view) if size else View.around(tracks, settings.view)
+        view = _view_of_tracks(tracks, size, settings.view)
     if fps is not None:
         slowness = [fps * preparation.frame_interval(track.times, settings.tracks) for track in tracks]
         tracks = [replace(track, times=track.times / part) for track, part in zip(tracks, slowness, strict=True)]
@@ -113,6 +115,20 @@ def identify(
             raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
         progress("intervals", FITTED)
         return _build_result(candidates, tracks, notes)
+
+
+def _view_of_tracks(tracks: Sequence[Track], size: tuple[float, float] | None, settings: ViewSettings) -> View:
+    """Return the picture in which tracks were found: of a size that is given, or that of the calibration."""
+    calibration = settings.calibration
+    if calibration is None:
+        return View(*size, settings=settings) if size else View.around(tracks, settings)
+    size = size or calibration.size
+    if size is None or any(track.unit != "px" for track in tracks):
+        raise InputError(
+            "camera: a calibration applies to tracks in pixels of a picture of known size; give image_width and "
+            "image_height in its file, or the size of the picture"
+        )
+    return View(*size, settings=settings)
 
 
 def _check_known_values(known_values: Mapping[str, KnownNumber], motion: Motion) -> dict[str, KnownValue]:
@@ -186,7 +202,8 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
     fit = fits[motion]
     indistinguishable = {kind: fit.model.alternatives.get(kind, "a longer clip, or another view") for kind in ties}
     holdout = evaluate_holdout(fit)
-    parameters = estimate_parameters(fit)
+    cameras = compare_cameras(fit)
+    parameters = estimate_parameters(fit, cameras)
     ignored = [track for track in tracks if not any(track is fitted_track for fitted_track in fit.evidence.tracks)]
     notes = list(notes)
     if ignored:
@@ -202,8 +219,9 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
         notes.append(describe_prediction_gap(fit, holdout.error))
     unique_notes = tuple(dict.fromkeys(notes))
     return Identification(
-        motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, holdout
-    )
+        motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, holdout,
+        estimate_camera(cameras),
+    )  # fmt: skip
 
 
 def _describe(tracks: Sequence[Track]) -> str:

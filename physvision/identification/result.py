@@ -35,6 +35,9 @@ class Identification:
         warnings: Warnings about the clip and the result, as full sentences.
         fit: Fit of the best kind.
         holdout: Prediction of the held-out last third of the clip; None with too few samples.
+        camera: Values of an arbitrary camera, as far as the motion shows them: tilt of its line of sight from the
+            normal of the plane and roll, rad; focal length, px; OpenCV's k1; relative radial displacement at half a
+            picture's width ("distortion"); rolling-shutter readout time, s. Empty for tracks without a picture.
     """
 
     motion: str
@@ -46,6 +49,7 @@ class Identification:
     warnings: tuple[str, ...]
     fit: Fit = field(repr=False)
     holdout: Holdout | None = field(repr=False, default=None)
+    camera: Mapping[str, Parameter] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Evidence:
@@ -102,8 +106,10 @@ class Identification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of parameters.json."""
-        parameters = {name: asdict(parameter) for name, parameter in self.parameters.items()}
-        for entry in parameters.values():
+        parameters, camera = (
+            {name: asdict(parameter) for name, parameter in group.items()} for group in (self.parameters, self.camera)
+        )
+        for entry in (*parameters.values(), *camera.values()):
             for name in ("reason", "meaning", "budget"):
                 if not entry[name]:
                     del entry[name]
@@ -115,6 +121,7 @@ class Identification:
             "scores": dict(self.scores),
             "rejected": dict(self.rejected),
             "parameters": parameters,
+            "camera": camera,
             "known_values": {name: asdict(value) for name, value in self.known_values.items()},
             "warnings": list(self.warnings),
             f"noise_{unit}": self.fit.noise,

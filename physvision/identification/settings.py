@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from physvision.camera import Calibration
 from physvision.identification import kind_settings as kinds
 
 
@@ -57,31 +58,57 @@ class TrackSettings:
 
 
 @dataclass(frozen=True)
+class CameraPrior:
+    """Standard deviations of what a camera's pose and lens do to a picture, all about zero.
+
+    Attributes:
+        roll: Rotation about the line of sight, rad.
+        keystone: Relative change of scale over half a picture.
+        foreshortening: Difference of the scales along and across a direction in the middle, relative to their sum.
+        distortion: Radial displacement at half a picture's width from the middle, relative to that distance.
+    """
+
+    roll: float
+    keystone: float
+    foreshortening: float
+    distortion: float
+
+
+@dataclass(frozen=True)
 class ViewSettings:
     """Priors of the camera. Raising one widens the intervals of what depends on it.
 
     Attributes:
-        tilt_std: Standard deviation of the roll of a camera meant to stand upright, rad; people notice a degree or two.
-        keystone_std: Standard deviation of the relative change of scale over half a picture, for a camera one or two
-            degrees off the normal.
-        unknown_keystone_std: Standard deviation of the same change for a camera at an unknown angle.
-        foreshortening_std: Relative foreshortening of a handheld camera: half of 1 − cos 2°.
-        unknown_foreshortening_std: Relative foreshortening of a camera at an unknown angle.
-        max_keystone_ratio: Bound of the keystone, in standard deviations.
+        careful: Camera that is meant to look along the normal of the plane: people notice a degree or two, and phones
+            correct their lens to a few thousandths.
+        arbitrary: Camera at any angle up to some 20 degrees, with any lens but a fisheye.
+        arbitrary_probability: Probability of an arbitrary camera before anything is observed.
+        half_field: Half a picture's width over the focal length, and its standard deviation, where no calibration
+            gives it: lenses of 24 to 70 mm, in terms of full-frame cameras.
+        half_field_range: Range of the same ratio, from a long lens to a wide one.
+        tilt_std: Standard deviation of an arbitrary camera's rotation about each axis of the picture, rad.
+        k1_std: Standard deviation of OpenCV's k1 of an arbitrary camera.
+        proposals: Proposals for each sample of an arbitrary camera. Raising it makes intervals more repeatable.
+        max_keystone: Bound of the keystone.
         readout: Rolling-shutter readout time of a typical phone, s, and its standard deviation.
         max_readout: Readout time of the slowest phones, s.
         table_margin: Size of the assumed picture of a table, relative to the extent of its positions.
+        calibration: Calibration of the camera; None if unknown.
     """
 
-    tilt_std: float = math.radians(1)
-    keystone_std: float = 0.005
-    unknown_keystone_std: float = 0.05
-    foreshortening_std: float = 2e-4
-    unknown_foreshortening_std: float = 0.01
-    max_keystone_ratio: float = 12.0
+    careful: CameraPrior = CameraPrior(math.radians(1), 0.005, 2e-4, 0.003)
+    arbitrary: CameraPrior = CameraPrior(math.radians(4), 0.08, 0.01, 0.08)
+    arbitrary_probability: float = 0.1
+    half_field: tuple[float, float] = (0.5, 0.25)
+    half_field_range: tuple[float, float] = (0.05, 1.4)
+    tilt_std: float = math.radians(8)
+    k1_std: float = 0.3
+    proposals: int = 5
+    max_keystone: float = 0.6
     readout: float = 0.008
     max_readout: float = 0.035
     table_margin: float = 1.2
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True)
@@ -199,6 +226,8 @@ class ParameterSettings:
         min_radius_error: Smallest relative error of a given radius, which is never quite the observed one.
         max_ratio: Ratio of a positive parameter's bounds at 95 % above which it is not identifiable.
         max_range_fraction: Fraction of a bounded parameter's range above which it is not identifiable.
+        max_prior_fraction: Width of a camera value's interval, relative to that of its prior, above which the motion
+            does not show it.
         bounds: Physical bounds of parameters.
     """
 
@@ -211,6 +240,7 @@ class ParameterSettings:
     min_radius_error: float = 1e-2
     max_ratio: float = 4.0
     max_range_fraction: float = 0.5
+    max_prior_fraction: float = 0.5
     bounds: dict[str, tuple[float, float]] = field(
         default_factory=lambda: {
             "damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0),

@@ -105,7 +105,7 @@ def _samples(fit: Fit) -> tuple[Float[np.ndarray, "samples 2"], float]:
     steps = np.diff(observed[valid], n=3, axis=0)
     # Third differences of white noise are √20 times as large.
     scatter = MAD_TO_STD * float(np.median(np.abs(steps))) / 20**0.5 if len(steps) else 0.0
-    return observed[valid], max(noise, scatter)
+    return fit.evidence.view.rectify(observed[valid]), max(noise, scatter)
 
 
 _PARTIAL_KINDS = ("projectile", "fall", "slide", "roll")

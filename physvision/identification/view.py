@@ -1,4 +1,9 @@
-"""Camera model of a single clip of plane motion: keystone, foreshortening and rolling shutter."""
+"""Camera model of a single clip of plane motion: homography, radial distortion and rolling shutter.
+
+With scale, roll and shift, which are the motion's own unknowns, keystone κ and foreshortening (a, b) make up every
+projective transformation of a plane. `camera_posterior` derives what they say about the focal length and the tilt, and
+what a motion says about them.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from physvision.camera import Calibration
 from physvision.estimation import Unknown
 from physvision.estimation.unknowns import Values
-from physvision.identification.settings import ViewSettings
+from physvision.identification.settings import CameraPrior, ViewSettings
 from physvision.perception import Track
 
 _DEFAULTS = ViewSettings()
+# Reasonable steps of a search; those of the keystone follow from its bounds.
+_ROLL_STEP, _FORESHORTENING_STEP, _DISTORTION_STEP = 0.02, 1e-3, 5e-3
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class View:
         height: Height of the picture, pixels.
         corner: Position of its upper left corner, pixels.
         filmed: If true, a camera took the picture: at an angle, and one row after another.
-        keystone_std: Standard deviation of the relative change of scale over half a picture.
+        pictured: If true, the picture is known, and with it where the lens is centered.
+        arbitrary: If true, the camera may stand at any angle and have any lens.
         settings: Priors of the camera.
     """
 
@@ -35,7 +44,8 @@ class View:
     height: float
     corner: tuple[float, float] = (0.0, 0.0)
     filmed: bool = True
-    keystone_std: float = _DEFAULTS.keystone_std
+    pictured: bool = True
+    arbitrary: bool = False
     settings: ViewSettings = _DEFAULTS
 
     @classmethod
@@ -45,43 +55,81 @@ class View:
         center = (positions.min(0) + positions.max(0)) / 2
         span = settings.table_margin * max(float(np.ptp(positions, axis=0).max()), 1e-9)
         corner = (float(center[0]) - span / 2, float(center[1]) - span / 2)
-        return cls(span, span, corner, filmed=False, settings=settings)
+        return cls(span, span, corner, filmed=False, pictured=False, settings=settings)
 
     def as_filmed(self) -> View:
         """Return the view by a camera at an unknown angle; people measure from close by, and from one side."""
-        return replace(self, filmed=True, keystone_std=self.settings.unknown_keystone_std)
+        return replace(self, filmed=True, arbitrary=True)
+
+    @property
+    def prior(self) -> CameraPrior:
+        """Prior of the camera's pose and lens."""
+        careful, arbitrary = self.settings.careful, self.settings.arbitrary
+        if not self.arbitrary:
+            return careful
+        # The axes of a table are upright, wherever its camera stood.
+        return arbitrary if self.pictured else replace(arbitrary, roll=careful.roll)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Calibration of the camera for this picture; None if unknown."""
+        calibration = self.settings.calibration
+        return calibration.resized(self.width, self.height) if calibration and self.pictured else None
+
+    @property
+    def center(self) -> tuple[float, float]:
+        """Point of the picture that the lens is centered on, pixels."""
+        calibration = self.calibration
+        offset = (self.width / 2, self.height / 2) if calibration is None else calibration.center
+        return self.corner[0] + offset[0], self.corner[1] + offset[1]
 
     def tilt_unknown(self) -> Unknown:
-        """Return the unknown roll of a camera that is meant to stand upright."""
-        return Unknown("tilt", 0.0, scale=self.settings.tilt_std, std=self.settings.tilt_std, unit="rad")
+        """Return the unknown roll of the camera."""
+        return Unknown("tilt", 0.0, scale=_ROLL_STEP, std=self.prior.roll, unit="rad")
 
     def unknowns(self, dt: float) -> list[Unknown]:
         """Return the unknowns of a camera that takes a frame every `dt` seconds."""
         if not self.filmed:
             return []
-        settings, keystone = self.settings, self.keystone_std
-        at_angle = keystone > settings.keystone_std
-        foreshortening = settings.unknown_foreshortening_std if at_angle else settings.foreshortening_std
-        bound = settings.max_keystone_ratio * keystone
+        settings, prior, bound = self.settings, self.prior, self.settings.max_keystone
         # The rows of a frame are read before the next frame begins.
         readout = min(settings.readout, 0.4 * dt)
-        return [
-            Unknown("keystone", [0.0, 0.0], -bound, bound, std=keystone),
+        unknowns = [
+            Unknown("keystone", [0.0, 0.0], -bound, bound, std=prior.keystone),
             Unknown("readout", readout, 0.0, min(settings.max_readout, dt), std=settings.readout, unit="s"),
-            Unknown("foreshortening", [0.0, 0.0], scale=foreshortening, std=foreshortening),
+            Unknown("foreshortening", [0.0, 0.0], scale=_FORESHORTENING_STEP, std=prior.foreshortening),
         ]
+        calibration = self.calibration
+        if self.pictured and (calibration is None or not calibration.coefficients):
+            unknowns.append(Unknown("distortion", 0.0, scale=_DISTORTION_STEP, std=prior.distortion))
+        return unknowns
 
     def project(self, positions: Float[Tensor, "worlds 2"], values: Values) -> Float[Tensor, "worlds 2"]:
         """Return the pixels at which the camera shows positions as seen from the normal of their plane."""
         if "keystone" not in values:
             return positions
-        center = positions.new_tensor(self.corner) + positions.new_tensor([self.width / 2, self.height / 2])
+        center = positions.new_tensor(self.center)
         offset = positions - center
         depth = (values["keystone"] * offset).sum(1, keepdim=True) / (self.width / 2)
-        # With scale, rotation, shift and keystone, these make up every projective transformation of a plane.
         x, y = offset.unbind(1)
         a, b = values["foreshortening"].unbind(1)
-        return center + torch.stack([x + a * x + b * y, y + b * x - a * y], 1) / (1 + depth)
+        offset = torch.stack([x + a * x + b * y, y + b * x - a * y], 1) / (1 + depth)
+        calibration = self.calibration
+        if "distortion" in values:
+            square = offset.square().sum(1, keepdim=True) / (self.width / 2) ** 2
+            offset = offset * (1 + values["distortion"][:, None] * square)
+        elif calibration is not None:
+            offset = calibration.distort(offset)
+        return center + offset
+
+    def rectify(self, positions: Float[np.ndarray, "samples numbers"]) -> Float[np.ndarray, "samples numbers"]:
+        """Return positions as a calibrated lens would show them without distortion; unchanged without calibration."""
+        calibration = self.calibration
+        if calibration is None:
+            return positions
+        corner = np.array(self.corner)
+        flat = calibration.undistort(positions.reshape(-1, 2) - corner) + corner
+        return flat.reshape(positions.shape)
 
     def image_rows(self, positions: Float[Tensor, "samples numbers"]) -> Float[Tensor, "samples objects"]:
         """Return the image rows of positions; the middle row where they are NaN."""

@@ -111,7 +111,7 @@ def _pendulum_setup(known_values: KnownTensors, values: Values) -> Setup:
 
 def _observe_bob(sampled: SampledState) -> torch.Tensor:
     """Return the position of the bob in the picture of a tilted camera, y down."""
-    angle = sampled.state.q[:, 0] + sampled.values["tilt"]
+    angle = sampled.state.q[:, 0] - sampled.values["tilt"]
     arm = torch.stack([angle.sin(), angle.cos()], 1)
     return sampled.values["pivot"] + sampled.values["arm_length"][:, None] * arm
 

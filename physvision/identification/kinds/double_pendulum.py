@@ -170,7 +170,7 @@ def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios
 
     def observe(sampled: SampledState) -> torch.Tensor:
         values, q = sampled.values, sampled.state.q
-        angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) + values["tilt"][:, None]
+        angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) - values["tilt"][:, None]
         arms = values["arm_lengths"][..., None] * torch.stack([angles.sin(), angles.cos()], 2)
         inner_along, inner_across, outer_along = values["center_shifts"][..., None].unbind(1)
         inner = values["pivot"] + (1 + inner_along) * arms[:, 0] + inner_across * arms[:, 1]
