@@ -186,16 +186,16 @@ def _condition(fit: Fit, posterior: MixturePosterior, count: int) -> tuple[Tenso
     mean = step * fit.z[rows] + row_scale * ((deviations / scale)[:, others] @ gain.mT)
     conditional = mean, row_scale[:, None] * remaining * row_scale
     log_weight = _log_likelihood(foreshortening, conditional, settings.arbitrary.foreshortening)
-    # The Gaussian priors of the fit, of what is linear, are replaced by those of the tilt and of k1; far out they stay,
-    # where Student's tails would be taken for what the data say.
+    # The Gaussian priors of the fit, of what is linear, are replaced by those of the tilt and of k1, as densities of
+    # keystone and distortion; far out they stay, where Student's tails would be taken for what the data say.
     squared_tilt = (2 * tau.atan() / settings.tilt_std).square()
     squared_keystone = (keystone / settings.arbitrary.keystone).square().sum(1).clamp(max=_MAX_SQUARE)
-    log_weight = log_weight + (squared_keystone - squared_tilt) / 2
+    log_weight = log_weight + (squared_keystone - squared_tilt) / 2 - 2 * half_fields.log()
     if "distortion" in parts:
         distortion = unknowns.values(fit.z + deviations)["distortion"]
         squared_k1 = (distortion / half_fields.square() / settings.k1_std).square()
         squared_distortion = (distortion / settings.arbitrary.distortion).square().clamp(max=_MAX_SQUARE)
-        log_weight = log_weight + (squared_distortion - squared_k1) / 2
+        log_weight = log_weight + (squared_distortion - squared_k1) / 2 - 2 * half_fields.log()
     weights = torch.exp(log_weight - log_weight.max())
     deviations[:, rows] = foreshortening / step - fit.z[rows]
     selection = _resample(weights, count)

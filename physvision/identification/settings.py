@@ -100,7 +100,7 @@ class ViewSettings:
     arbitrary: CameraPrior = CameraPrior(math.radians(4), 0.08, 0.01, 0.08)
     arbitrary_probability: float = 0.1
     half_field: tuple[float, float] = (0.5, 0.25)
-    half_field_range: tuple[float, float] = (0.05, 1.4)
+    half_field_range: tuple[float, float] = (0.2, 1.4)
     tilt_std: float = math.radians(8)
     k1_std: float = 0.3
     proposals: int = 5

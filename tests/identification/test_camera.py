@@ -83,11 +83,11 @@ def test_a_known_focal_length_sharpens_the_distortion():
     clip, camera, free = identify_pendulum(2)
     width, height = clip.filming.size
     calibration = Calibration((camera.focal, camera.focal), (width / 2, height / 2))
-    *_, known = identify_pendulum(2, settings=calibrated(calibration))
+    *_, calibrated_result = identify_pendulum(2, settings=calibrated(calibration))
     assert holds(free.camera["k1"], camera.k1)
-    assert holds(known.camera["k1"], camera.k1)
-    assert half_width(known.camera["k1"]) < half_width(free.camera["k1"])
-    assert "focal_length" not in known.camera
+    assert holds(calibrated_result.camera["k1"], camera.k1)
+    assert half_width(calibrated_result.camera["k1"]) < half_width(free.camera["k1"])
+    assert "focal_length" not in calibrated_result.camera
 
 
 def test_a_throw_does_not_show_the_foreshortening():
@@ -104,7 +104,7 @@ def test_a_throw_does_not_show_the_foreshortening():
     assert not result.camera["focal_length"].identifiable
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("pendulum", 3), ("spring", 1), ("bounce", 1), ("projectile", 3)])
+@pytest.mark.parametrize(("kind", "seed"), [("pendulum", 3), ("spring", 1), ("projectile", 3)])
 def test_careful_cameras_have_the_intervals_of_a_careful_prior(kind, seed):
     """An arbitrary camera may widen them, where the motion does not rule it out, but not by much."""
     clip = clips.draw(kind, seed)
