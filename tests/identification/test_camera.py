@@ -96,7 +96,7 @@ def test_a_throw_does_not_show_the_foreshortening():
     result = identify(careful_tracks(clip), "projectile", clip.known, size=clip.filming.size)
     fit = arbitrary_camera(result.fit)
     assert fit is not None
-    low, high = (fit.problem.unknowns.values(fit.z + side * fit.uncertainty.std) for side in (-1, 1))
+    low, high = (fit.problem.unknowns.values((fit.z + side * fit.uncertainty.std)[None]) for side in (-1, 1))
     arbitrary = DEFAULT_SETTINGS.view.arbitrary
     spread = {name: float((high[name] - low[name]).abs().max()) / 2 for name in ("foreshortening", "tilt")}
     assert spread["foreshortening"] == pytest.approx(arbitrary.foreshortening, rel=0.02)
