@@ -108,7 +108,7 @@ def rows(first_shape, second_shape, turn, origin, rng):
 PAIRS = [
     ("sphere", "plane"), ("capsule", "plane"), ("box", "plane"), ("cylinder", "plane"), ("sphere", "sphere"),
     ("sphere", "capsule"), ("capsule", "capsule"), ("sphere", "box"),
-    ("ellipsoid", "plane"), ("sphere", "ellipsoid"), ("capsule", "ellipsoid"),
+    ("ellipsoid", "plane"), ("sphere", "ellipsoid"),
     ("sphere", "cylinder"), ("capsule", "cylinder"),
 ]  # fmt: skip
 
@@ -162,7 +162,6 @@ def test_points_and_normals_move_as_their_adjoints_say(first_shape, second_shape
         ("sphere", "cylinder"): {"point and line", "face", "smooth"},
         ("capsule", "cylinder"): {"point and line", "face", "smooth", "lines", "line, smooth"},
         ("ellipsoid", "plane"): {"smooth, face"}, ("sphere", "ellipsoid"): {"smooth"},
-        ("capsule", "ellipsoid"): {"smooth", "line, smooth"},
         ("sphere", "box"): {"points", "point and line", "face"},
     }  # fmt: skip
     assert observed >= target.get((first_shape, second_shape), {"face"})

@@ -17,7 +17,7 @@ from physvision.physics.articulated.settings import SETTINGS
 
 # Kinds of pairs, numbered as in `kernels/collision/closest_points.py`.
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
-RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID, SEGMENT_ELLIPSOID = range(5, 9)
+RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID = range(5, 8)
 ELLIPSOID_PLANE = 10
 POINT_CYLINDER, SEGMENT_CYLINDER, MAX_LENGTH, MIN_LENGTH, CONVEX = range(11, 16)
 # Kinds of broad-phase tests, numbered as in `kernels/collision/broad_phase.py`.
@@ -66,8 +66,6 @@ def _rows(first: Shape, second: Shape) -> Iterator[tuple[int, Feature]]:
             yield ELLIPSOID_PLANE, _CENTER
         case Sphere(), Ellipsoid():
             yield POINT_ELLIPSOID, _CENTER
-        case Capsule(), Ellipsoid():
-            yield SEGMENT_ELLIPSOID, _CENTER
         case Sphere(), Cylinder():
             yield POINT_CYLINDER, _CENTER
         case Capsule(), Cylinder():
@@ -82,7 +80,7 @@ def _rows(first: Shape, second: Shape) -> Iterator[tuple[int, Feature]]:
             yield POINT_BOX, _CENTER
         case (Box(), Sphere()) | (Cylinder(), Sphere() | Capsule()):
             return  # these have kinds of their own in the other order
-        case Ellipsoid(), Ellipsoid():
+        case ((Ellipsoid() | Capsule()), Ellipsoid()):
             yield CONVEX, _CENTER
         case ((Hull() | Cylinder() | Box()), (Hull() | Cylinder() | Box() | Capsule() | Ellipsoid() | Sphere())):
             further = 0 if isinstance(second, Ellipsoid | Sphere) else SETTINGS.face_contacts

@@ -25,7 +25,7 @@ from .contact_primitives import (
     elementwise_product,
 )
 from .cylinders import point_cylinder, segment_cylinder
-from .ellipsoids import ellipsoid_plane, point_ellipsoid, segment_ellipsoid
+from .ellipsoids import ellipsoid_plane, point_ellipsoid
 from .settings import COLLISION
 
 # Kinds of pairs of features, which `contact.features` lists; the first shape is named first.
@@ -37,7 +37,6 @@ POINT_BOX = wp.constant(4)
 RIM_PLANE = wp.constant(5)
 CORNER_PLANE = wp.constant(6)
 POINT_ELLIPSOID = wp.constant(7)
-SEGMENT_ELLIPSOID = wp.constant(8)
 ELLIPSOID_PLANE = wp.constant(10)
 POINT_CYLINDER = wp.constant(11)
 SEGMENT_CYLINDER = wp.constant(12)
@@ -242,8 +241,6 @@ def closest_points(kind: int, a: ShapePose, feature_a: vec3, b: ShapePose):
         return point_cylinder(primitive, b)
     if kind == SEGMENT_CYLINDER:
         return segment_cylinder(primitive, a, b)
-    if kind == SEGMENT_ELLIPSOID:
-        return segment_ellipsoid(primitive, a, b)
     if kind == ELLIPSOID_PLANE:
         return ellipsoid_plane(primitive, a, b)
     # Two points of a tendon or a rod; a tendon pulls at the distance given by its margin.

@@ -8,10 +8,8 @@ curvature of its support function. The closest point to y is x = rÂ² y / (t + rÂ
 import warp as wp
 
 from ..precision import mat33, scalar, vec3
-from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
 from ..spatial.vectors import column, transpose_product
 from .contact_primitives import (
-    LINE_SMOOTH,
     MIN_LENGTH,
     SMOOTH,
     SMOOTH_FACE,
@@ -106,48 +104,6 @@ def point_ellipsoid(primitive: ContactPrimitive, b: ShapePose):
         wp.dot(primitive.normal, primitive.first_point - primitive.second_point) - primitive.first_radius
     )
     primitive.form = SMOOTH
-    return primitive
-
-
-@wp.func
-def ellipsoid_distance_slope(s: scalar, center: vec3, axis: vec3, b: ShapePose):
-    """Return the derivative of the distance to the ellipsoid along a line, at s; it never falls with s."""
-    return wp.dot(
-        axis, b.rotation * closest_normal(transpose_product(b.rotation, center + s * axis - b.origin), b.size)
-    )
-
-
-@wp.func
-def segment_ellipsoid(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
-    """Complete the primitive of a capsule and an ellipsoid, by a root of the slope of the distance along the axis."""
-    axis = column(a.rotation, 2)
-    low = scalar(-0.5) * a.size[2]
-    high = scalar(0.5) * a.size[2]
-    value_low = ellipsoid_distance_slope(low, a.origin, axis, b)
-    value_high = ellipsoid_distance_slope(high, a.origin, axis, b)
-    s = low
-    is_inside = wp.int32(0)
-    if value_high <= scalar(0.0):
-        s = high
-    elif value_low < scalar(0.0):
-        is_inside = 1
-        interval = make_bracket(low, high, value_low, value_high)
-        value = scalar(1.0)
-        for _step in range(MAX_ITERATIONS):
-            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * a.size[2]:
-                s = secant_estimate(interval)
-                value = ellipsoid_distance_slope(s, a.origin, axis, b)
-                interval = narrow_bracket(interval, s, value, value < scalar(0.0))
-    primitive.first_point = a.origin + s * axis
-    primitive.first_radius = a.size[0]
-    primitive = point_ellipsoid(primitive, b)
-    primitive.first_axis = axis
-    z = scalar(0.0)
-    primitive.first_scale = vec3(z, z, z)
-    if is_inside != 0:
-        primitive.form = LINE_SMOOTH
-    else:
-        primitive.first_scale = vec3(z, z, wp.sign(s) * scalar(0.5))
     return primitive
 
 
