@@ -25,6 +25,7 @@ from ..structs import CONTACT, OPEN, SLIDE, STICK, Contact
 from .active_set import (
     MIN_SIZE,
     MODE_TOLERANCE,
+    contact_mode,
     friction_direction,
     gauss_seidel_sweep,
     initialize_modes,
@@ -33,7 +34,7 @@ from .active_set import (
     verify_modes,
 )
 from .block_lu import factor_blocks, solve_factored_transposed
-from .friction_pyramid import max_diagonal, pyramid_backward, stop_still_tangents
+from .friction_pyramid import max_diagonal, pyramid_backward, sliding_mode, stop_still_tangents
 from .newton import (
     COMPLIANCE,
     HIGH_COMPLIANCE,
@@ -160,7 +161,9 @@ def island_backward(contact: Contact, world: int, start: int, end: int):
     """Propagate the adjoint of an island from impulse_bar to velocity_bar, which is also that of b, and to friction.
 
     A contact on the verge of sliding that stands still has one-sided derivatives; that of sticking is taken, since
-    several such contacts of one body leave their impulses undetermined.
+    several such contacts of one body leave their impulses undetermined. For the same reason a contact without impulse
+    that does not separate counts as closed: of flat sides any three corners may bear the load, and the derivative is
+    that of the motion in which all of them go on touching.
     """
     size = scalar(MIN_SIZE)
     for m in range(start, end):
@@ -169,6 +172,14 @@ def island_backward(contact: Contact, world: int, start: int, end: int):
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         velocity = contact.solver.velocity[world, c]
+        if contact.blocks.law[world, c] == CONTACT and contact.solver.mode[world, c] == OPEN:
+            if wp.abs(velocity[0]) < MODE_TOLERANCE * size:
+                contact.solver.mode[world, c] = contact_mode(contact.blocks.friction[world, c])
+                if wp.max(wp.abs(velocity[1]), wp.abs(velocity[2])) >= MODE_TOLERANCE * size:
+                    contact.solver.mode[world, c] = SLIDE
+                    if wp.static(pyramidal):
+                        contact.solver.mode[world, c] = sliding_mode(-velocity[1], -velocity[2])
+                contact.solver.factored[world, start] = -1
         if wp.static(pyramidal):
             if contact.blocks.law[world, c] == CONTACT and contact.blocks.friction[world, c] > scalar(0.0):
                 if contact.solver.mode[world, c] != OPEN and stop_still_tangents(
