@@ -101,6 +101,10 @@ CONTACT_MEMORY = {
     "events.impact_pair": field("whole", "evaluations"),  # candidate whose impact ends the flight, or -1
     "events.uses_midpoint": field("whole", "evaluations"),  # see `kernels/contact/midpoint_step.py`
     "events.monitored_count": field("whole", "evaluations"),  # candidates monitored along the flight
+    # Fixed features whose impact ends the flight (see `kernels/contact/arriving_features.py`): normal and points.
+    "events.has_fixed_features": field("whole", "evaluations"),
+    "events.impact_points": field("mat33", "evaluations"),
+    **dict.fromkeys(("events.first_radius", "events.second_radius"), field("scalar", "evaluations")),
     "events.is_grazing": field("whole"),  # whether a shift of a micrometer would make or remove an event of the step
     "events.is_midpoint_tree": field("whole", "links"),  # at the root of a tree: whether its flight has a midpoint
     # Status of the rollout.
@@ -136,6 +140,9 @@ CONTACT_MEMORY = {
     "detection.cached_normal": field("vec3", "pairs"),
     "detection.cached_separation": field("scalar", "pairs"),
     "detection.manifold_corner": field("whole", "pairs"),  # in the other rows of the group
+    "detection.held_separation": field("scalar", "pairs"),  # largest of the rows of a group that are held, or -1
+    "detection.start_rotation": field("mat33", "shapes"),  # at the start of the flight
+    "detection.start_origin": field("vec3", "shapes"),
     # Constraint blocks of an event. A contact is a block of three rows: normal and two tangents.
     "blocks.pair": field("whole", "contacts"),  # candidate, transmission or equality constraint
     "blocks.law": field("whole", "contacts"),

@@ -2,10 +2,12 @@
 
 import warp as wp
 
-from ..precision import scalar, vec3
+from ..precision import convex_pairs, scalar, vec3
 from ..spatial.vectors import skew, transpose_product, zero3
 from ..structs import Contact, System, Tree, Workspace
 from .closest_points_adjoint import core_separation_backward
+from .contact_primitives import ContactPrimitive
+from .fixed_features import stored_impact
 from .joint_limits import limit_separation_backward
 from .narrow_phase import pair_primitive, rotation_axis, translation_axis
 
@@ -144,15 +146,23 @@ def separation_backward(
     s: System,
     world: int,
     row: int,
-    pair: int,
+    event: int,
     separation_bar: scalar,
     positions_only: int,
 ):
-    """Add the adjoint of a separation to q_bar[row] and, unless `positions_only`, the gradients."""
+    """Add the adjoint of the separation that ends a flight to q_bar[row], and the gradients unless `positions_only`."""
+    pair = contact.events.impact_pair[world, event]
     if pair >= s.model.pairs.count:
         limit_separation_backward(tree, work, contact, s, world, row, pair, separation_bar, positions_only)
         return
-    primitive = pair_primitive(contact, s, world, pair)
+    primitive = ContactPrimitive()
+    is_stored = bool(False)
+    if wp.static(convex_pairs):
+        if contact.events.has_fixed_features[world, event] != 0:
+            primitive = stored_impact(contact, s, world, event, pair)
+            is_stored = bool(True)
+    if not is_stored:
+        primitive = pair_primitive(contact, s, world, pair)
     adjoint = core_separation_backward(primitive, separation_bar)
     for side in range(2):
         shape = s.model.pairs.first[pair]

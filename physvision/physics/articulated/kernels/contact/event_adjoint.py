@@ -206,7 +206,7 @@ def flight_backward(
         weight = scalar(1.0)
         for sweep in range(2):
             # First the gradient of the separation, which gives its weight, then everything with that weight.
-            separation_backward(tree, work, contact, s, world, spare, impact_pair, weight, 1 - sweep)
+            separation_backward(tree, work, contact, s, world, spare, row, weight, 1 - sweep)
             if sweep == 0:
                 approach = time_derivative(tree, work, world, row, spare, spare, t, 0)
                 weight = -(remaining_bar - next_remaining_bar) / approach

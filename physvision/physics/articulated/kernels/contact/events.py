@@ -29,6 +29,7 @@ from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, Contact, System, Tree, Workspace
 from .delassus import apply_impulses, build_delassus, contact_velocity
 from .equality import add_equality_blocks
+from .flight import integrate_flight
 from .midpoint_step import (
     CONTACT_MIDPOINT,
     NO_MIDPOINT,
@@ -40,7 +41,7 @@ from .midpoint_step import (
 from .rotational_friction import add_rotational_friction
 from .settings import SOLVER
 from .solver import MAX_RESIDUAL, solve_contacts
-from .time_of_impact import CONTACT_TOLERANCE, contact_threshold, find_event, integrate_flight
+from .time_of_impact import CONTACT_TOLERANCE, contact_threshold, find_event
 
 FLIGHT = wp.constant(0)
 IMPACT = wp.constant(1)

@@ -23,6 +23,7 @@ class ContactSolverSettings:
         time_tolerance: Relative accuracy of a time of impact. Raising it makes impacts less accurate. 2.0e-7 in
             float32.
         max_root_iterations: Largest number of iterations for a time of impact; a safeguard.
+        max_arrivals: Largest number of features that are followed to the first that arrives in a flight; a safeguard.
         midpoint_speed: Speed, m/s or rad/s, below which a tree in contact keeps the acceleration of the flight's start.
             Raising it makes slow motion in contact cheaper, and of first order in the step.
         midpoint_acceleration: Speed over the time of the flight, m/s² or rad/s², above which a tree has the
@@ -87,6 +88,7 @@ class ContactSolverSettings:
     max_dip_ratio: float = 2.02
     time_tolerance: float = 4.0e-16
     max_root_iterations: int = 100
+    max_arrivals: int = 8
     midpoint_speed: float = 6.0e-3
     midpoint_acceleration: float = 6.0
     max_point_shift: float = 0.3

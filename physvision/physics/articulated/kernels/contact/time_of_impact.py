@@ -4,11 +4,12 @@ import warp as wp
 
 from ..collision.broad_phase import max_approach, update_link_displacements
 from ..collision.joint_limits import max_limit_approach
-from ..collision.narrow_phase import candidate_separation, update_poses
-from ..dynamics.joints import integrate_positions
-from ..precision import scalar
+from ..collision.narrow_phase import candidate_separation
+from ..precision import convex_pairs, scalar
 from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
 from ..structs import Contact, System, Tree, Workspace
+from .arriving_features import find_arrival, is_convex_group, store_start_poses, watch_features
+from .flight import move_along_flight
 from .settings import SOLVER
 
 ROUNDING = wp.constant(scalar(SOLVER.time_tolerance))
@@ -23,21 +24,6 @@ CONTACT_TOLERANCE = wp.constant(scalar(SOLVER.contact_tolerance))
 def contact_threshold(contact: Contact, s: System, world: int):
     """Return the separation below which slow candidates count as contacts, so that rolling makes no impacts."""
     return wp.max(CONTACT_TOLERANCE, s.model.restitution_threshold * contact.events.remaining_time[world, 0])
-
-
-@wp.func
-def integrate_flight(tree: Tree, work: Workspace, world: int, row: int, t: scalar):
-    """Write q[row + 1] after a flight of time t."""
-    for d in range(tree.velocities):
-        work.step_velocity[world, row + 1, d] = work.v[world, row, d] + scalar(0.5) * t * work.a[world, row, d]
-    integrate_positions(tree, world, work.q, row, row + 1, work.step_velocity, row + 1, t)
-
-
-@wp.func(inline=True)
-def move_along_flight(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, t: scalar):
-    """Write q[row + 1] after a flight of time t, and update the poses of links and shapes."""
-    integrate_flight(tree, work, world, row, t)
-    update_poses(tree, contact, s, world, work.q, row + 1)
 
 
 @wp.func(inline=True)
@@ -113,7 +99,8 @@ def is_group_active(contact: Contact, s: System, world: int, group: int):
 def list_monitored(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """List the candidates that may end the flight, those within reach that do not take part in it.
 
-    Returns their number.
+    Returns their number, and that of pairs of convex shapes whose closest points take part, so that other features of
+    theirs are watched. Of other convex shapes the closest points are enough: no row is nearer.
 
     There are none if any penetration is allowed: shapes that are pushed apart may run into others, which the next push
     separates.
@@ -121,6 +108,7 @@ def list_monitored(tree: Tree, work: Workspace, contact: Contact, s: System, wor
     remaining = contact.events.remaining_time[world, row]
     threshold = contact_threshold(contact, s, world)
     count = wp.int32(0)
+    watched = wp.int32(0)
     if s.model.max_penetration < UNLIMITED_PENETRATION and (
         contact.events.count[world, row] < s.model.candidates or s.model.noncontact_blocks != 0
     ):
@@ -128,25 +116,40 @@ def list_monitored(tree: Tree, work: Workspace, contact: Contact, s: System, wor
         for group in range(s.model.groups.count):
             start = s.model.groups.start[group]
             approach = scalar(-1.0e30)
-            if contact.detection.group_separation[world, group] > threshold or not is_group_active(
-                contact, s, world, group
-            ):
+            is_far = contact.detection.group_separation[world, group] > threshold
+            has_manifold = bool(False)
+            if wp.static(convex_pairs):
+                has_manifold = is_convex_group(s, start)
+            # Features that overlap in the model's reference pose are held, whatever comes near beside them.
+            is_watched = not is_far and has_manifold and s.model.pairs.is_held[start] == 0
+            is_watched = is_watched and contact.detection.is_active[world, start] != 0
+            if is_far or is_watched or not is_group_active(contact, s, world, group):
                 if is_updated == 0:
                     update_link_displacements(tree, work, contact, s, world, row, remaining)
                     is_updated = 1
                 approach = max_approach(tree, contact, s, world, start)
+            if wp.static(convex_pairs):
+                if has_manifold:
+                    is_watched = is_watched and approach > CONTACT_TOLERANCE
+                    watch_features(contact, s, world, group, is_watched)
+                    watched += wp.int32(is_watched)
             if contact.detection.group_separation[world, group] <= approach:
                 for pair in range(start, s.model.groups.start[group + 1]):
-                    if contact.detection.group_separation[world, group] > threshold:
+                    is_manifold = pair != start and has_manifold
+                    if is_far:
                         # Shapes are still at the start of the flight.
                         contact.detection.is_active[world, pair] = 0
-                        contact.detection.separation[world, pair] = candidate_separation(contact, s, world, pair)
-                    if (
-                        contact.detection.is_active[world, pair] == 0
-                        and contact.detection.separation[world, pair] <= approach
-                    ):
-                        contact.detection.monitored[world, count] = pair
-                        count += 1
+                        if not is_manifold:
+                            contact.detection.separation[world, pair] = candidate_separation(contact, s, world, pair)
+                    is_touching = not is_far and contact.detection.separation[world, pair] <= CONTACT_TOLERANCE
+                    if contact.detection.is_active[world, pair] == 0 and (not is_manifold or is_touching):
+                        if is_manifold:
+                            contact.detection.separation[world, pair] = wp.min(
+                                contact.detection.separation[world, pair], scalar(0.0)
+                            )
+                        if contact.detection.separation[world, pair] <= approach:
+                            contact.detection.monitored[world, count] = pair
+                            count += 1
         for limit in range(s.model.pairs.count, s.model.candidates):
             if contact.detection.is_active[world, limit] == 0:
                 if contact.detection.separation[world, limit] <= max_limit_approach(
@@ -154,7 +157,7 @@ def list_monitored(tree: Tree, work: Workspace, contact: Contact, s: System, wor
                 ):
                     contact.detection.monitored[world, count] = limit
                     count += 1
-    return count
+    return count, watched
 
 
 @wp.func(inline=True)
@@ -164,8 +167,12 @@ def find_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: 
     duration = remaining
     impact_pair = wp.int32(-1)
     is_grazing = wp.int32(0)
-    count = list_monitored(tree, work, contact, s, world, row)
-    contact.events.monitored_count[world, row] = count
+    count, watched = list_monitored(tree, work, contact, s, world, row)
+    contact.events.monitored_count[world, row] = count + watched
+    contact.events.has_fixed_features[world, row] = 0
+    if wp.static(convex_pairs):
+        if watched > 0:
+            store_start_poses(contact, s, world)
     if count > 0:
         half = wp.int32(1)
         while half <= 2:
@@ -190,3 +197,6 @@ def find_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: 
         contact.events.is_grazing[world] = 1
     contact.events.duration[world, row] = duration
     contact.events.impact_pair[world, row] = impact_pair
+    if wp.static(convex_pairs):
+        if watched > 0:
+            find_arrival(tree, work, contact, s, world, row)

@@ -1,0 +1,261 @@
+"""Gradients through contact by events on random scenes of all pairs of shapes, against central differences.
+
+    python benchmarks/contact_gradients_random.py [--scenes 500] [--first 0]
+
+Spheres, capsules, boxes, cylinders, ellipsoids and hulls that collide, fall on a plane or on each other, piles of four
+to six bodies, and robots and arms, 20 to 200 steps of 10 ms with and without friction and restitution. Of each scene
+the derivative of a random sum of the final state is taken along a random unit direction of each input and property.
+It is comparable if the differences at 1e-4, 1e-5 and 1e-6 agree to 1e-6, relative to the derivative or to one where
+that is smaller, and every step of the motions on both sides has the contact modes (open, stick, slide) of the scene's
+own. Scenes in which flat sides lie on each other are counted apart (`flat_contact`): three or more contacts of one pair
+of shapes within a micrometer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jsonargparse import auto_cli
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from contact_gradients import LEAVES, Scene, arm, direction, free, placed, robot
+
+from physvision import State
+from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Shape, Sphere
+from physvision.physics import articulated
+
+DOUBLE = torch.float64
+STEPS = (1e-4, 1e-5, 1e-6)  # of the differences
+AGREEMENT = 1e-6
+BAR = 1e-5
+FLAT_DISTANCE = 1e-6  # m
+SLIDING = 1 - 1e-6  # share of the largest friction above which a contact slides
+SHAPES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "hull")
+Random = np.random.Generator
+
+
+def random_shape(kind: str, rng: Random) -> Shape:
+    """Return a shape of about 0.2 m."""
+    a, b, c = (float(x) for x in rng.uniform(0.1, 0.2, 3))
+    match kind:
+        case "sphere":
+            return Sphere(a)
+        case "capsule":
+            return Capsule(a / 2, 2 * b)
+        case "box":
+            return Box((2 * a, 2 * b, 2 * c))
+        case "cylinder":
+            return Cylinder(a, 2 * b)
+        case "ellipsoid":
+            return Ellipsoid((a, b, c))
+    points = rng.normal(size=(10, 3))
+    points *= np.array([a, b, c]) / np.linalg.norm(points, axis=1, keepdims=True)
+    return Hull(tuple((float(x), float(y), float(z)) for x, y, z in points))
+
+
+def collision(rng: Random) -> tuple:
+    """Return two or three bodies in empty space that run into each other."""
+    count = int(rng.integers(2, 4))
+    places = [np.array([0.75 * k, 0.0, 0.0]) + rng.normal(size=3) * 0.06 for k in range(count)]
+    q, v = placed(rng, places, 0.3, 2.0)
+    for k in range(count):
+        v[6 * k] += 1.5 * (1 - k)
+    return [free(f"{k}", random_shape(str(rng.choice(SHAPES)), rng), rng) for k in range(count)], [], (0, 0, 0), q, v
+
+
+def drop(rng: Random) -> tuple:
+    """Return a body that falls on a plane, or on a shape that stands still."""
+    support = str(rng.choice(("plane", *SHAPES)))
+    static = Plane()
+    height = float(rng.uniform(0.3, 0.6))
+    if support != "plane":
+        static = random_shape(support, rng)
+        height += 0.35
+    body = free("body", random_shape(str(rng.choice(SHAPES)), rng), rng)
+    return [body], [Placed(static)], (0, 0, -10), *placed(rng, [[*rng.normal(size=2) * 0.05, height]])
+
+
+def pile(rng: Random) -> tuple:
+    """Return four to six bodies that fall on a plane and on each other."""
+    count = int(rng.integers(4, 7))
+    places = [[0.15 * rng.normal(), 0.15 * rng.normal(), 0.35 + 0.55 * k] for k in range(count)]
+    bodies = [free(f"{k}", random_shape(str(rng.choice(SHAPES)), rng), rng) for k in range(count)]
+    return bodies, [Placed(Plane())], (0, 0, -10), *placed(rng, places, 0.5)
+
+
+KINDS = {"collision": collision, "drop": drop, "pile": pile, "robot": robot, "arm": arm}
+
+
+def scene(seed: int) -> Scene:
+    """Return the scene of a seed, drawn again while shapes overlap at the start."""
+    rng = np.random.default_rng([seed, 39])
+    kind = list(KINDS)[seed % len(KINDS)]
+    while True:
+        bodies, scenery, gravity, q, v = KINDS[kind](rng)
+        friction = float(rng.choice([0.0, rng.uniform(0.1, 0.4), rng.uniform(0.4, 1.0)]))
+        restitution = float(rng.choice([0.0, rng.uniform(0.2, 0.9)]))
+        settings = articulated.ContactSettings(friction=friction, restitution=restitution)
+        engine = articulated.tree(bodies, static_shapes=scenery, gravity=gravity, contact=settings)
+        start = State(torch.tensor([q], dtype=DOUBLE), torch.tensor([v], dtype=DOUBLE))
+        separation = engine.contacts(start, max_separation=0.0).separation
+        if separation.numel() == 0 or float(separation.min()) > -1e-9:
+            return Scene(kind, engine, start, int(rng.integers(20, 201)))
+
+
+Values = dict[str, torch.Tensor]
+
+
+@dataclass
+class Motions:
+    """Motions of a scene from given inputs and properties, each of which is (worlds, …)."""
+
+    scene: Scene
+
+    def values(self, rng: torch.Generator) -> Values:
+        """Return the inputs and properties of the scene's own motion."""
+        start, engine = self.scene.start, self.scene.engine
+        control = 0.3 * torch.randn(1, self.scene.steps, engine.nu, generator=rng, dtype=DOUBLE)
+        values = {"q": start.q, "v": start.v, "u": control}
+        return values | {name: getattr(engine.properties, name)[None] for name in LEAVES}
+
+    def rollout(self, values: Values):
+        """Return the motion from these inputs and properties."""
+        leaves = {name: values[name] for name in LEAVES}
+        return self.scene.engine.rollout(State(values["q"], values["v"]), self.scene.steps, values["u"], leaves)
+
+    def modes(self, values: Values, path) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the contact modes of all steps, (worlds, steps, pairs), and whether flat sides touch, (worlds,)."""
+        engine, steps = self.scene.engine, self.scene.steps
+        worlds = path.q.shape[0]
+        state = State(path.q[:, :-1].reshape(-1, engine.nq), path.v[:, :-1].reshape(-1, engine.nv))
+        leaves = {name: values[name].repeat_interleave(steps, 0) for name in LEAVES}
+        listed = engine.contacts(state, values["u"].reshape(-1, engine.nu), leaves, max_separation=1e9)
+        normal = (listed.impulse * listed.normal).sum(-1)
+        along = (listed.impulse - normal[..., None] * listed.normal).norm(dim=-1)
+        friction = values["friction"].repeat_interleave(steps, 0)
+        bound = 0.5 * (friction.gather(1, listed.first) + friction.gather(1, listed.second)) * normal
+        modes = (normal > 0).long() + ((normal > 0) & (along >= SLIDING * bound)).long()
+        # The list is sorted by separation, so that modes are counted for each pair of shapes.
+        shapes = len(engine.geometry)
+        pair = (listed.first * shapes + listed.second).clamp(min=0)
+        counts = torch.zeros(len(pair), 3 * shapes**2, dtype=torch.long)
+        counts.scatter_add_(1, 3 * pair + modes, (modes > 0).long())
+        near = (listed.separation < FLAT_DISTANCE) & (normal > 0)
+        touching = torch.zeros(len(pair), shapes**2, dtype=torch.long).scatter_add_(1, pair, near.long())
+        return counts.reshape(worlds, steps, -1), (touching >= 3).reshape(worlds, -1).any(1)
+
+
+class Result(NamedTuple):
+    """Comparison of one derivative; the error is relative to the derivative, or to one where that is smaller."""
+
+    name: str
+    is_comparable: bool
+    error: float
+    has_wrong_sign: bool
+
+
+@dataclass
+class Comparison:
+    """Comparison of a scene's derivatives.
+
+    Attributes:
+        is_flat: If true, flat sides lie on each other at some time.
+        is_clean: If true, the status names nothing without derivative.
+        results: Derivatives along each input and property.
+    """
+
+    is_flat: bool
+    is_clean: bool
+    results: list[Result] = field(default_factory=list)
+
+
+def compare(of: Scene, seed: int) -> Comparison | None:
+    """Compare the derivatives of a scene; None if its own motion fails."""
+    rng = torch.Generator().manual_seed(seed)
+    motions = Motions(of)
+    values = motions.values(rng)
+    weights = torch.randn(2, of.engine.nq, generator=rng, dtype=DOUBLE)
+    along = {name: direction(name, value, rng) for name, value in values.items()}
+    along = {name: value / value.norm().clamp(min=1.0) for name, value in along.items()}
+
+    def final(path) -> torch.Tensor:
+        return path.q[:, -1] @ weights[0] + path.v[:, -1] @ weights[1, : of.engine.nv]
+
+    variables = {name: value.clone().requires_grad_() for name, value in values.items()}
+    path = motions.rollout(variables)
+    status = path.status
+    assert status is not None
+    if not bool(status.converged.all()):
+        return None
+    gradients = dict(zip(values, torch.autograd.grad(final(path).sum(), list(variables.values())), strict=True))
+    own, is_flat = motions.modes(values, path)
+    is_clean = int(status.first_grazing_step) < 0 and int(status.fallback_steps) == 0
+    result = Comparison(bool(is_flat), is_clean and int(status.regularized_impacts) == 0)
+    shifts = torch.tensor([sign * h for h in STEPS for sign in (1, -1)], dtype=DOUBLE)
+    for name in values:
+        moved = {key: value.expand(len(shifts), *value.shape[1:]).clone() for key, value in values.items()}
+        moved[name] += shifts.reshape(-1, *[1] * (along[name].dim() - 1)) * along[name]
+        sides = motions.rollout(moved)
+        ends = torch.where(sides.status.converged, final(sides), torch.nan).reshape(-1, 2)
+        slopes = ((ends[:, 0] - ends[:, 1]) / (2 * torch.tensor(STEPS, dtype=DOUBLE))).numpy()
+        size = max(1.0, abs(slopes[1]))
+        is_comparable = bool(np.ptp(slopes) <= AGREEMENT * size)
+        if is_comparable:
+            is_comparable = bool((motions.modes(moved, sides)[0] == own).all())
+        gradient = float((gradients[name] * along[name]).sum())
+        error = float(np.min(np.abs(gradient - slopes[1:]))) / size
+        has_wrong_sign = gradient * slopes[1] < 0 and min(abs(gradient), abs(slopes[1])) > BAR
+        result.results.append(Result(name, is_comparable, error, bool(has_wrong_sign)))
+    return result
+
+
+def main(scenes: int = 500, first: int = 0) -> float:
+    """Print the shares of comparable derivatives, and of these within 1e-5; returns the latter.
+
+    Args:
+        scenes: Number of random scenes.
+        first: Seed of the first scene.
+    """
+    torch.set_num_threads(1)
+    began = time.process_time()
+    # By kind: scenes, those with flat contact, derivatives of the others, comparable, within the bar, wrong sign.
+    counts = {kind: np.zeros(6, int) for kind in (*KINDS, "flat contact")}
+    errors = []
+    failed = 0
+    for seed in range(first, first + scenes):
+        of = scene(seed)
+        comparison = compare(of, seed)
+        if comparison is None:
+            failed += 1
+            continue
+        counts[of.kind][:2] += [1, comparison.is_flat]
+        count = counts["flat contact" if comparison.is_flat else of.kind]
+        for result in comparison.results:
+            is_wrong = result.is_comparable and result.error > BAR
+            count[2:] += [
+                1,
+                result.is_comparable,
+                result.is_comparable and not is_wrong,
+                result.is_comparable and result.has_wrong_sign and comparison.is_clean,
+            ]
+            errors += [result.error] * (result.is_comparable and not comparison.is_flat)
+            if is_wrong:
+                flat = ", flat" * comparison.is_flat
+                print(f"seed {seed}, {of.kind}{flat}, {of.steps} steps: {result.name} is off by {result.error:.1e}")
+    print(f"{'':<14}{'scenes':>7}{'flat':>6}{'derivatives':>13}{'comparable':>12}{'within 1e-5':>13}{'wrong sign':>12}")
+    counts["all but flat"] = np.sum([counts[kind] for kind in KINDS], axis=0)
+    for kind, (number, flat, derivatives, comparable, within, wrong) in counts.items():
+        columns = f"{comparable / max(derivatives, 1):>12.1%}{within / max(comparable, 1):>13.2%}"
+        print(f"{kind:<14}{number:>7}{flat:>6}{derivatives:>13}{columns}{wrong:>12}")
+    print(f"median error {np.median(errors):.1e}; {failed} motions failed; {time.process_time() - began:.0f} s")
+    return float(counts["all but flat"][4] / counts["all but flat"][3])
+
+
+if __name__ == "__main__":
+    auto_cli(main, as_positional=False)
