@@ -1,4 +1,4 @@
-"""Closest points of an ellipsoid to a plane, a point, a segment and another ellipsoid.
+"""Closest points of an ellipsoid to a plane and to a point.
 
 An ellipsoid with radii r has, in its own axes, the outward normal n at x = r² n / h, h = |r n|; H = ∂x/∂n is the
 curvature of its support function. The closest point to y is x = r² y / (t + r²) with the largest root t of Σ (r y / (t
