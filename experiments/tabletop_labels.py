@@ -33,7 +33,9 @@ from torch import Tensor, nn
 
 from physvision.core import State, Trajectory, brightness
 from physvision.datasets import DataModule, Sample, WindowShape
+from physvision.models.object_order import aligned
 from physvision.trainers import PredictionTraining
+from physvision.trainers.batches import context_of
 from physvision.trainers.checkpoints import load_weights
 from physvision.trainers.commands import build_training, read_checkpoint
 
@@ -150,15 +152,17 @@ def measured(module: PredictionTraining, samples: Sequence[Sample]) -> dict[str,
     """Errors of balls now and `AHEAD` frames later, px, and mean square error of that frame."""
     now, later, frames = [], [], []
     for raw in samples:
-        sample = module.prepare(raw)
-        forecast = module.forecast(sample, (AHEAD,))
-        true, present = sample.ahead, sample.properties["present"] > 0.5
+        sample, model = module.prepare(raw), module.model
+        context, true, present = context_of(sample), sample.ahead, sample.properties["present"] > 0.5
+        # Labels number the balls; which slots hold one is for the model to find.
+        observation = aligned(model.observe(sample.observed, context), true.state(0), present, sample.labeled)
+        path = model.simulate(model.initial_state(observation), AHEAD, None, observation.properties)
+        pose = context.extrinsics_at(sample.given - 1, (AHEAD,))
+        image = model.decode(path, (AHEAD,), observation.properties, observation.appearance, pose)[:, 0]
         for step, errors in ((0, now), (AHEAD, later)):
-            apart = (forecast.trajectory.q[:, step] - true.q[:, step]).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
+            apart = (path.q[:, step] - true.q[:, step]).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
             errors.append(apart[present])
-        frames.append(
-            (forecast.frames[:, 0].clamp(0, 1) - brightness(sample.frames_at((AHEAD,)))[:, 0]).square().mean()
-        )
+        frames.append((image.clamp(0, 1) - brightness(sample.frames_at((AHEAD,)))[:, 0]).square().mean())
     after = torch.cat(later)
     return {
         "now": float(torch.cat(now).median()),
