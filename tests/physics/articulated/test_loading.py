@@ -336,3 +336,25 @@ def test_shapes_that_overlap_at_the_start_are_held_until_they_part():
     torch.testing.assert_close(end.final.v, -returning.v, rtol=0, atol=1e-9)
     separated = engine.resolve_penetration(start).q[0]
     assert float(0.15 + separated[1] - separated[0]) == pytest.approx(0.2, abs=2e-6)
+
+
+@pytest.mark.parametrize("name", ["ant", "humanoid", "humanoidstandup"])
+def test_gymnasiums_files_run_as_loaded(name):
+    """Ankles of the ant and knees of the humanoids are beyond their limits in the file's pose: they get no further."""
+    gymnasium = pytest.importorskip("gymnasium")
+    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / f"{name}.xml"
+    engine = articulated.load(file, dt=5e-3)
+    start = engine.initial_state(1, torch.float64)
+    path = engine.rollout(start, 60)
+    assert path.status.converged.all()
+    lower, upper = engine.properties.joint_limits[1:].unbind(-1)  # behind the root's
+    low, high = (torch.minimum(lower, start.q[0, 7:]), torch.maximum(upper, start.q[0, 7:]))
+    assert (path.q[0, :, 7:] >= low - 1e-3).all()
+    assert (path.q[0, :, 7:] <= high + 1e-3).all()
+
+
+def test_only_pairs_that_overlap_are_held():
+    """Not those whose margin is more than 1 cm."""
+    source = """<mujoco><worldbody><geom type="plane" size="1 1 1" margin="0.03"/>
+      <body pos="0 0 1"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
+    assert articulated.load(source).held_pairs == ()

@@ -10,6 +10,7 @@ import numpy as np
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 from physvision.physics.articulated.model.loop_joints import LoopJoint
 from physvision.physics.articulated.model.transmissions import TRANSMISSION_KINDS, Transmission
+from physvision.physics.articulated.settings import SETTINGS
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,13 @@ class ScalarRows:
         friction_velocities: Velocities whose dry friction is a row, (friction rows,).
         count: Number of rows.
         arrays: Integers and coefficients of all rows, by the names of the kernels' `ContactModel`.
+        beyond_limits: If true, the initial position is beyond the limit that a row is, (rows,).
     """
 
     friction_velocities: np.ndarray
     count: int
     arrays: dict[str, np.ndarray]
+    beyond_limits: np.ndarray
 
     @property
     def limits(self) -> np.ndarray:
@@ -90,7 +93,10 @@ def compile_scalar_rows(
         "transmissions.path_start": _starts(paths),
         "transmissions.path": np.array([link for path in paths for link in path], np.int32),
     }
-    return ScalarRows(np.asarray(friction_velocities, np.int64), len(kinds), arrays)
+    lengths = [sum(factor * tree.initial_q[position] for _, position, factor in row) for row in terms]
+    rests = [0.0] * len(friction_velocities) + [transmission.rest_position for transmission in transmissions]
+    beyond_limits = np.subtract(lengths, rests) < -SETTINGS.max_initial_penetration
+    return ScalarRows(np.asarray(friction_velocities, np.int64), len(kinds), arrays, beyond_limits)
 
 
 def compile_loop_constraints(loop_joints: Sequence[LoopJoint], first_marker: int) -> LoopConstraints:

@@ -144,7 +144,13 @@ class ContactPairs:
             "lengths.row": scalar_rows.limits.astype(np.int32),
             "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
-            "pairs.is_held": np.array([pair.shape_pair.is_held for pair in pairs], np.int32),
+            "pairs.is_held": np.concatenate(
+                [
+                    [pair.shape_pair.is_held for pair in pairs],
+                    tree.beyond_limits[self.limited_joints].reshape(-1),
+                    scalar_rows.beyond_limits[scalar_rows.limits],
+                ]
+            ).astype(np.int32),
             "pairs.is_capsule_end": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
             **dict.fromkeys(("convex.reference", "convex.impedance", "convex.curve"), np.zeros((1, 3))),
             "equalities.first": np.searchsorted(self.shape_rows, loops.first).astype(np.int32),

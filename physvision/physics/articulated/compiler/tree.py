@@ -9,6 +9,7 @@ import numpy as np
 from physvision.core import ModelError
 from physvision.physics.articulated.model.bodies import JOINT_KINDS, Body, Joint
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
+from physvision.physics.articulated.settings import SETTINGS
 
 _SCALAR_JOINTS = ("revolute", "prismatic")
 
@@ -62,8 +63,18 @@ def compile_tree(bodies: Sequence[Body]) -> KinematicTree:
         initial_q=np.concatenate(initial),
         spring_link=np.repeat(spring_link, numbers[:, 2]),
         limited=np.array([joint.limits is not None for joint in joints], bool),
+        beyond_limits=np.array(list(map(_beyond_limits, joints, initial[1:])), bool).reshape(-1, 2),
         quaternions=np.array(quaternions, int),
     )
+
+
+def _beyond_limits(joint: Joint, position: np.ndarray) -> tuple[bool, bool]:
+    """True if the initial position of a joint is beyond its lower limit, and beyond its upper one."""
+    if joint.limits is None:
+        return False, False
+    value = position[0] if len(position) == 1 else 2 * np.arctan2(np.linalg.norm(position[1:]), position[0])
+    lower, upper = joint.limits
+    return value < lower - SETTINGS.max_initial_penetration, value > upper + SETTINGS.max_initial_penetration
 
 
 def _check_joint(body: Body, joint: Joint) -> None:

@@ -152,7 +152,7 @@ class PairModel:
     group: wp.array(dtype=wp.int32)  # pair of shapes
     has_rotational_friction: wp.array(dtype=wp.int32)
     margin: wp.array(dtype=scalar)  # distance at which the pair counts as touching, m
-    is_held: wp.array(dtype=wp.int32)  # whether the pair overlaps in the reference pose, which is no failure
+    is_held: wp.array(dtype=wp.int32)  # of all candidates, whether they overlap in the reference pose: no failure
     is_capsule_end: wp.array(dtype=wp.int32)  # whether tangents follow the axis of the first shape
 
 

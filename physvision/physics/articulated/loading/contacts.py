@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -75,10 +76,10 @@ def hold_penetrating(model: mujoco.MjModel, pairs: Sequence[GeomPair], max_penet
     distances: dict[frozenset[int], float] = {}
     for contact in data.contact:
         geoms = frozenset(int(geom) for geom in contact.geom)
-        distances[geoms] = min(float(contact.dist), distances.get(geoms, 0.0))
+        distances[geoms] = min(float(contact.dist), distances.get(geoms, math.inf))
 
     def is_held(pair: GeomPair) -> bool:
-        return distances.get(frozenset((pair.first, pair.second)), 0.0) - pair.margin < -max_penetration
+        return distances.get(frozenset((pair.first, pair.second)), math.inf) - pair.margin < -max_penetration
 
     return [replace(pair, is_held=is_held(pair)) for pair in pairs]
 

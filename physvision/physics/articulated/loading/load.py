@@ -115,7 +115,7 @@ def load(
     settings = contact_settings(contact)
     if np.any(settings.friction) or np.any(settings.rotational_friction) or settings.exclude:
         raise InputError("contact: friction, rotational_friction and exclude are those of the file; leave them out")
-    model, name = _compile(source, base, packages)
+    model, name = compile_model(source, base, packages)
     _check_supported(model, name, ignore)
     pairs = [] if "contact" in ignore else split_supported(model, geom_pairs(model))[0]
     if settings.method == "compliant":
@@ -135,10 +135,10 @@ def load(
     return engine
 
 
-def _compile(
-    source: str | os.PathLike[str], base: str, packages: Sequence[str | os.PathLike[str]]
+def compile_model(
+    source: str | os.PathLike[str], base: str = "auto", packages: Sequence[str | os.PathLike[str]] = ()
 ) -> tuple[mujoco.MjModel, str]:
-    """MuJoCo's model of the file, and its name for messages."""
+    """MuJoCo's model of a file as `load` simulates it, and the name of the file for messages."""
     specification, name, is_urdf = _open(source)
     specification.compiler.fusestatic = False
     resolve_meshes(specification, None if name == INLINE else Path(name), packages, name)

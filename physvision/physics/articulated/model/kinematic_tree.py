@@ -35,6 +35,7 @@ class KinematicTree:
     motion_subspace: np.ndarray  # (nv, 6) angular part first
     initial_q: np.ndarray  # (nq,)
     limited: np.ndarray  # (links,) true with joint limits
+    beyond_limits: np.ndarray  # (links, 2) true if the initial position is beyond the lower limit, the upper one
     spring_link: np.ndarray  # (nv,) link whose spring is integrated implicitly, −1 for none
     quaternions: np.ndarray  # starts of the quaternions in q
     # Forces in proportion to a velocity, as of actuator states: (couplings,); a target beyond nv is a constraint row.

@@ -24,7 +24,7 @@ from .trajectory import load_state, load_state_adjoint
 def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, q: Array3d, v: Array3d):
     """Return True if no initial penetration exceeds the limit, of shapes or of joints beyond their limits.
 
-    Pairs that overlap in the model's reference pose may.
+    Pairs that overlap in the model's reference pose may, and limits that it violates.
     """
     valid = bool(True)
     load_state(tree, work, world, 0, q, v)
@@ -32,10 +32,8 @@ def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world:
     update_poses(tree, contact, s, world, work.q, 0)
     pair = next_candidate(contact, s, world, 0, -s.model.max_penetration)
     while pair < s.model.candidates:
-        is_held = wp.int32(0)
-        if pair < s.model.pairs.count:
-            is_held = s.model.pairs.is_held[pair]
-        if is_held == 0 and candidate_separation(contact, s, world, pair) < -s.model.max_penetration:
+        is_held = s.model.pairs.is_held[pair] != 0
+        if not is_held and candidate_separation(contact, s, world, pair) < -s.model.max_penetration:
             valid = bool(False)
         pair = next_candidate(contact, s, world, pair + 1, -s.model.max_penetration)
     return valid
