@@ -3,6 +3,8 @@
 
 # pyright: reportAttributeAccessIssue=false
 
+from pathlib import Path
+
 import mujoco
 import pytest
 import torch

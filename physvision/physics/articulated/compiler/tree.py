@@ -74,7 +74,8 @@ def _beyond_limits(joint: Joint, position: np.ndarray) -> tuple[bool, bool]:
         return False, False
     value = position[0] if len(position) == 1 else 2 * np.arctan2(np.linalg.norm(position[1:]), position[0])
     lower, upper = joint.limits
-    return value < lower - SETTINGS.max_initial_penetration, value > upper + SETTINGS.max_initial_penetration
+    tolerance = SETTINGS.max_initial_penetration
+    return bool(value < lower - tolerance), bool(value > upper + tolerance)
 
 
 def _check_joint(body: Body, joint: Joint) -> None:
