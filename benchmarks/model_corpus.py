@@ -102,7 +102,7 @@ class Comparison:
     """
 
     def __init__(self, path: Path, step: float | None = None, ignore: Sequence[str] = ()) -> None:
-        """Load a file.
+        """Load a model file in both simulators.
 
         Args:
             path: Path of the file.

@@ -144,13 +144,7 @@ class ContactPairs:
             "lengths.row": scalar_rows.limits.astype(np.int32),
             "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
-            "pairs.is_held": np.concatenate(
-                [
-                    [pair.shape_pair.is_held for pair in pairs],
-                    tree.beyond_limits[self.limited_joints].reshape(-1),
-                    scalar_rows.beyond_limits[scalar_rows.limits],
-                ]
-            ).astype(np.int32),
+            "pairs.is_held": _held_candidates(pairs, tree, scalar_rows),
             "pairs.is_capsule_end": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
             **dict.fromkeys(("convex.reference", "convex.impedance", "convex.curve"), np.zeros((1, 3))),
             "equalities.first": np.searchsorted(self.shape_rows, loops.first).astype(np.int32),
@@ -280,6 +274,12 @@ class ContactPairs:
         fixed, priority = (torch.as_tensor(array, device=values.device) for array in (pair_values, self._priority))
         mixed = torch.where(priority > 0, first, torch.where(priority < 0, second, mixed))
         return torch.where(fixed.isnan(), mixed, fixed.to(values))
+
+
+def _held_candidates(pairs: Sequence[_FeaturePair], tree: KinematicTree, rows: ScalarRows) -> np.ndarray:
+    """Return 1 for candidates that overlap in the reference pose: pairs, two for each joint with limits, and rows."""
+    limits = [tree.beyond_limits[tree.limited].reshape(-1), rows.beyond_limits[rows.limits]]
+    return np.concatenate([[pair.shape_pair.is_held for pair in pairs], *limits]).astype(np.int32)
 
 
 def _rotating_roots(tree: KinematicTree) -> list[int]:
