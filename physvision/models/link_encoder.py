@@ -243,9 +243,7 @@ class LinkEncoder(SegmentingEncoder):
             widths.append((weight * outputs[..., 4]).sum(1))
             start = start + length[:, None, None] * unit_vectors(directions[-1])
         angles, length, length_std = (torch.stack(part, -1) for part in (directions, lengths, length_stds))
-        width, width_std = scaled(
-            torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]) - 1.0, settings.half_width
-        )
+        width, width_std = scaled(torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]), settings.half_width)
         values, properties_std = (
             {"length": length, "half_width": width},
             {"length": length_std, "half_width": width_std},
