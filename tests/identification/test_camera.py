@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from camera_clips import Camera, draw, tracks_of
+from camera_clips import Camera, OpenCvProjection, draw, tracks_of
 from identification.clip_tracks import tracks_of as careful_tracks, write_tracks
 
 from physvision.camera import Calibration, read_calibration
@@ -151,13 +151,15 @@ def test_the_command_takes_a_calibration_of_opencv(tmp_path, capsys):
     """Also of a lens with more coefficients than the motion could show."""
     camera = Camera(focal=500.0, tilt=0.03, direction=0.7, roll=0.0, k1=0.0, readout=0.005)
     clip, _ = draw("pendulum", 4, camera)
-    clip = replace(clip, view=replace(clip.view, distortion=np.array([-0.35, 0.2, 0.004, -0.003, -0.05])))
+    assert isinstance(clip.view, OpenCvProjection)
+    view = replace(clip.view, distortion=np.array([-0.35, 0.2, 0.004, -0.003, -0.05]))
+    clip = replace(clip, view=view)
     write_tracks(tmp_path / "tracks.csv", tracks_of(clip, NOISE))
     storage = cv2.FileStorage(str(tmp_path / "camera.yaml"), cv2.FILE_STORAGE_WRITE)
     for name, number in zip(("image_width", "image_height"), clip.filming.size, strict=True):
         storage.write(name, number)
-    storage.write("camera_matrix", clip.view.intrinsics)
-    storage.write("distortion_coefficients", clip.view.distortion)
+    storage.write("camera_matrix", view.intrinsics)
+    storage.write("distortion_coefficients", view.distortion)
     storage.release()
     arguments = [str(tmp_path / "tracks.csv"), "--motion", "pendulum", "--known", "gravity=9.81"]
     run_command([*arguments, "--camera", str(tmp_path / "camera.yaml"), "--out", str(tmp_path / "out")])
