@@ -44,7 +44,7 @@ def find_cadence(
         positions: Positions of an object, NaN where it is not observed.
         settings: Thresholds of the conversions.
     """
-    observed = np.isfinite(positions).all(1)
+    observed = np.asarray(np.isfinite(positions).all(1))
     steps = np.diff(times)
     if observed.sum() < settings.min_samples or np.ptp(steps) > settings.max_unevenness * np.median(steps):
         return None

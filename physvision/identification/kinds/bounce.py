@@ -26,6 +26,7 @@ from physvision.identification.parabolas import departure_index
 from physvision.identification.view import rotate
 from physvision.physics import rigid2d
 
+_MASS = 1.0  # of the engine's ball; its motion does not depend on it
 _DIFFERING_NOTE = (
     "The impacts differ, as those of a ball that spins or moves in depth: each has its own restitution and push along "
     "the floor, and the restitution is their mean."
@@ -187,7 +188,7 @@ def _model(
 
 
 def _engine(extent: float, gravity: float, dt: float, radius: float) -> rigid2d.World:
-    ball = rigid2d.Circle(radius, (0, -10 * radius), restitution=0.5, friction=0.1, name="ball")
+    ball = rigid2d.Circle(radius, (0, -10 * radius), mass=_MASS, restitution=0.5, friction=0.1, name="ball")
     size, center = (200 * extent, 10 * extent), (0, radius + 5 * extent)
     ground = rigid2d.Rectangle(size, center, static=True, restitution=0.5, friction=0.1, name="floor")
     return rigid2d.World([ball, ground], gravity=(0, gravity), dt=dt)
@@ -232,9 +233,8 @@ def _push_forces(values: Values, steps: list[int], engine: rigid2d.World) -> Flo
     """Return the forces that change the velocity by each push within one step."""
     pushes = torch.stack([values["sideways_push"], -values["upward_push"]], 2)
     forces = pushes.new_zeros(len(pushes), steps[-1] + 2, engine.nu)
-    mass = float(engine.properties.mass[0])
     index = torch.tensor(steps)
-    return forces.index_add(1, index, torch.nn.functional.pad(pushes * mass / engine.dt, (0, engine.nu - 2)))
+    return forces.index_add(1, index, torch.nn.functional.pad(pushes * _MASS / engine.dt, (0, engine.nu - 2)))
 
 
 def _scale(values: Values, known_values: KnownTensors, radius: float | None) -> torch.Tensor | None:
