@@ -11,7 +11,7 @@ the true state.
     python experiments/swing_predictions.py [--model swing] [--data data/swing]
 """
 
-# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalMemberAccess=false, reportIndexIssue=false
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -154,7 +155,7 @@ class LinkEncoder(SegmentingEncoder):
         )
         fitted = self.fit(tracks, (priors[0], priors[1]), _TRAINING_ITERATIONS if self.training else None)
         dtype = observation.positions.dtype
-        changes = {
+        changes: dict[str, Any] = {
             "properties": {**observation.properties, **cast_values(fitted.properties, dtype)},
             "property_std": {**observation.property_std, **cast_values(fitted.property_std, dtype)},
         }

@@ -92,8 +92,10 @@ class LinkFrames:
 
     def recent(self, count: int) -> LinkFrames:
         """The last frames alone."""
-        parts = (part[:, -count:] for part in (self.images, self.masks, self.centroids, self.poses))
-        return LinkFrames(*parts, self.mirror)
+        images, masks, centroids, poses = (
+            part[:, -count:] for part in (self.images, self.masks, self.centroids, self.poses)
+        )
+        return LinkFrames(images, masks, centroids, poses, self.mirror)
 
 
 def mask_centroids(masks: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch 2"]:

@@ -254,8 +254,8 @@ def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
     predicted = outlines(predictor.model, scene, future.flatten().to(predictor.device))
     paths, colors = [], report.object_colors(scene.objects)
     for index in data.present_objects if observed else ():
-        visible = np.isfinite(rows["position"][:, index]).any(1)
-        path = np.where(visible[:, None], observed[index][:, -1], np.nan)
+        visible = np.isfinite(rows["position"][:, index]).any(1, keepdims=True)
+        path = np.where(visible, observed[index][:, -1], np.nan)
         paths.append(report.Curve(scene.objects[index].name, path, colors[index]))
         if present[index]:
             paths.append(report.Curve("", predicted[index][:, -1], colors[index], "dotted"))

@@ -1,5 +1,7 @@
 """What the motion shows of the camera; the truth is drawn by cv2.projectPoints (`experiments/camera_clips.py`)."""
 
+# pyright: reportCallIssue=false, reportOperatorIssue=false, reportOptionalOperand=false, reportAttributeAccessIssue=false
+
 import json
 import math
 from dataclasses import replace

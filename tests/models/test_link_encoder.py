@@ -1,6 +1,6 @@
 """The encoder of chains of links: camera against the data set's own masks, geometry of directions, crops and motion."""
 
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 
 import math
 from dataclasses import replace
