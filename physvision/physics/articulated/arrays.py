@@ -34,6 +34,7 @@ FORWARD_MEMORY = {
     "q": field("scalar", "evaluations", "positions"),
     **dict.fromkeys(("v", "a"), field("scalar", "evaluations", "velocities")),
     "step_velocity": field("scalar", "evaluations", "velocities"),  # mean velocity that moves positions over a substep
+    "stage_rate": field("scalar", "evaluations", "velocities"),  # rate of positions in the tangent space, of each stage
     # Poses and motions of links in world axes, about the link's origin.
     "orientation": field("mat33", "links"),  # link to world
     "offset": field("vec3", "links"),  # from the parent's origin to the link's
@@ -63,6 +64,7 @@ FORWARD_MEMORY = {
 BACKWARD_MEMORY = {
     # Adjoints of q (in the tangent space), v and q̈ for each evaluation.
     **dict.fromkeys(("q_bar", "v_bar", "a_bar", "step_velocity_bar"), field("scalar", "evaluations", "velocities")),
+    "stage_rate_bar": field("scalar", "evaluations", "velocities"),
     # Solution λ of the adjoint equation, virtual motion of links under λ, and adjoints of velocity, acceleration and
     # virtual motion.
     "multiplier": field("scalar", "evaluations", "velocities"),

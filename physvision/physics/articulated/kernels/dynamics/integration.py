@@ -1,5 +1,13 @@
 """One substep of a Runge–Kutta tableau, and its adjoint: predict the velocity at the end, then integrate positions.
 
+Rotations are integrated in the tangent space at the start of the substep (Munthe-Kaas), as MuJoCo's are: q = q₀ exp(u)
+with u̇ = J_r(u)⁻¹ ω, so the rate of a stage at u = h c K_{s−1} is K_s = J_r(u)⁻¹ ω, and the mean rate of the substep is Σ
+weight K_s. With ω itself the step would be of second order only, for its error is h³/12 ω × ω̇.
+
+Adjoint of K = J_r(u)⁻¹ ω: ω̄ = J_r(u)⁻ᵀ K̄ = J_r(−u)⁻¹ K̄, and with J_r(u)⁻¹ ω = ω + ½ u × ω + c u × (u × ω), c = c(|u|²),
+
+    ū = ½ ω × K̄ + c ((u · ω) K̄ + (u · K̄) ω − 2 (K̄ · ω) u) + 2 c′ (K̄ · u × (u × ω)) u.
+
 The workspace has a row for every evaluation of the dynamics; the row after the last holds the end of the step. The loop
 over rows calls `forward_dynamics` at one place only: called from two places it would not be inlined, and each call
 would copy its arguments, some kilobytes. Velocity jumps belong between the two halves.
@@ -8,31 +16,81 @@ would copy its arguments, some kilobytes. Velocity jumps belong between the two 
 import warp as wp
 
 from ..precision import scalar
-from ..structs import Schedule, Tree, Workspace
-from .joints import integrate_positions, integrate_positions_backward
+from ..spatial.rotations import right_jacobian_inverse, right_jacobian_inverse_backward
+from ..structs import BALL, FREE, Schedule, Tree, Workspace
+from .joints import add3, integrate_positions, integrate_positions_backward, read3
 
 
 @wp.func
 def begin_stage(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
-    """Write the state of a stage: stage s is at q ⊕ h c_s v_{s−1} and v + h c_s q̈_{s−1}, with its fraction c_s."""
+    """Write state and rate of a stage: stage s is at q ⊕ h c_s K_{s−1} and v + h c_s q̈_{s−1}, with its fraction c_s."""
     stage = row % schedule.stages
     if stage > 0:
         start = row - stage
         interval = schedule.stage_fraction[stage] * schedule.h
         for d in range(tree.velocities):
             work.v[world, row, d] = work.v[world, start, d] + interval * work.a[world, row - 1, d]
-        integrate_positions(tree, world, work.q, start, row, work.v, row - 1, interval)
+        integrate_positions(tree, world, work.q, start, row, work.stage_rate, row - 1, interval)
+    if schedule.stages > 1:
+        for d in range(tree.velocities):
+            work.stage_rate[world, row, d] = work.v[world, row, d]
+        if stage > 0:
+            correct_rotation_rates(tree, work, world, row, schedule.stage_fraction[stage] * schedule.h)
+
+
+@wp.func
+def rotation_velocity(tree: Tree, i: int):
+    """Return the first velocity of the rotation of a ball or free joint, -1 for other joints."""
+    d = wp.int32(-1)
+    if tree.joint[i] == BALL:
+        d = tree.first_velocity[i]
+    elif tree.joint[i] == FREE:
+        d = tree.first_velocity[i] + 3
+    return d
+
+
+@wp.func
+def correct_rotation_rates(tree: Tree, work: Workspace, world: int, row: int, interval: scalar):
+    """Replace ω by K = J_r(u)⁻¹ ω in the rate of a stage, with u = interval · (rate of the stage before)."""
+    for i in range(tree.links):
+        d = rotation_velocity(tree, i)
+        if d >= 0:
+            u = interval * read3(work.stage_rate, world, row - 1, d)
+            rate = right_jacobian_inverse(u, read3(work.v, world, row, d))
+            for k in range(3):
+                work.stage_rate[world, row, d + k] = rate[k]
+
+
+@wp.func
+def stage_rate_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
+    """Compute the adjoint of the rate of a stage: add to v_bar of the stage and to the rate before it."""
+    stage = row % schedule.stages
+    for i in range(tree.links):
+        d = rotation_velocity(tree, i)
+        for k in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
+            if stage == 0 or d < 0 or k < d:
+                work.v_bar[world, row, k] = work.v_bar[world, row, k] + work.stage_rate_bar[world, row, k]
+        if stage > 0 and d >= 0:
+            interval = schedule.stage_fraction[stage] * schedule.h
+            u = interval * read3(work.stage_rate, world, row - 1, d)
+            bar = read3(work.stage_rate_bar, world, row, d)
+            add3(work.v_bar, world, row, d, right_jacobian_inverse(-u, bar))
+            u_bar = right_jacobian_inverse_backward(u, read3(work.v, world, row, d), bar)
+            add3(work.stage_rate_bar, world, row - 1, d, interval * u_bar)
 
 
 @wp.func
 def begin_stage_backward(tree: Tree, work: Workspace, schedule: Schedule, world: int, row: int):
     """Pass q_bar and v_bar of a stage to the start of the substep and to the previous stage."""
     stage = row % schedule.stages
+    if schedule.stages > 1:
+        stage_rate_backward(tree, work, schedule, world, row)
     if stage > 0:
         start = row - stage
         interval = schedule.stage_fraction[stage] * schedule.h
+        rate_bar = work.stage_rate_bar
         integrate_positions_backward(
-            tree, world, work.q_bar, row, work.v, row - 1, work.v_bar, row - 1, work.q_bar, start, interval
+            tree, world, work.q_bar, row, work.stage_rate, row - 1, rate_bar, row - 1, work.q_bar, start, interval
         )
         for d in range(tree.velocities):
             bar = work.v_bar[world, row, d]
@@ -88,7 +146,9 @@ def update_step_velocity(tree: Tree, work: Workspace, schedule: Schedule, world:
         rate = (scalar(1.0) - schedule.stage_velocity_weight) * work.v[world, end, d]
         if schedule.stage_velocity_weight > scalar(0.0):
             for stage in range(schedule.stages):
-                rate += schedule.stage_velocity_weight * schedule.weight[stage] * work.v[world, start + stage, d]
+                rate += (
+                    schedule.stage_velocity_weight * schedule.weight[stage] * work.stage_rate[world, start + stage, d]
+                )
         work.step_velocity[world, end, d] = rate
 
 
@@ -116,4 +176,5 @@ def advance_positions_backward(tree: Tree, work: Workspace, schedule: Schedule, 
         bar = work.step_velocity_bar[world, end, d]
         work.v_bar[world, end, d] = work.v_bar[world, end, d] + (scalar(1.0) - schedule.stage_velocity_weight) * bar
         for stage in range(schedule.stages):
-            work.v_bar[world, start + stage, d] = schedule.stage_velocity_weight * schedule.weight[stage] * bar
+            work.v_bar[world, start + stage, d] = scalar(0.0)
+            work.stage_rate_bar[world, start + stage, d] = schedule.stage_velocity_weight * schedule.weight[stage] * bar

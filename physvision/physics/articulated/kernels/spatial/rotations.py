@@ -193,3 +193,22 @@ def right_jacobian_inverse(a: vec3, x: vec3):
         factor = (scalar(1.0) - half * wp.cos(half) / wp.sin(half)) / squared
     y = wp.cross(a, x)
     return x + scalar(0.5) * y + factor * wp.cross(a, y)
+
+
+@wp.func
+def right_jacobian_inverse_backward(a: vec3, x: vec3, bar: vec3):
+    """Return the derivative of bar · J_r(a)⁻¹ x with respect to a."""
+    squared = wp.dot(a, a)
+    factor = scalar(1.0) / scalar(12.0) + squared / scalar(720.0)
+    slope = scalar(1.0) / scalar(720.0) + squared / scalar(15120.0)  # of c, with respect to α²
+    if squared > SMALL_ANGLE_SQUARED:
+        half = scalar(0.5) * wp.sqrt(squared)
+        cotangent = wp.cos(half) / wp.sin(half)
+        factor = (scalar(1.0) - half * cotangent) / squared
+        change = scalar(0.125) * (half + half * cotangent * cotangent - cotangent) / half  # of 1 − ½ α cot(α/2)
+        slope = (change - factor) / squared
+    along = wp.dot(a, x)
+    across = wp.dot(a, bar)
+    power = wp.dot(bar, x)
+    y = scalar(0.5) * wp.cross(x, bar) + factor * (along * bar + across * x - (scalar(2.0) * power) * a)
+    return y + (scalar(2.0) * slope * (across * along - squared * power)) * a
