@@ -18,7 +18,8 @@ from physvision.physics.articulated import Body, Joint, load, tree
 DOUBLE = torch.float64
 INERTIA, SPIN = (0.006, 0.009, 0.013), (9.0, 6.0, -8.0)  # those of `exact`
 CHAIN = """<mujoco><worldbody><body><freejoint/><geom type="box" size=".1 .2 .3" pos=".1 .05 0"/>
-  <body pos=".3 0 0"><joint type="ball" stiffness="2" damping="0.1"/><geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
+  <body pos=".3 0 0"><joint type="ball" stiffness="2" damping="0.1"/>
+  <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
   <body pos=".3 .1 0"><joint axis="1 2 0"/><joint type="slide" axis="0 1 1" stiffness="30"/>
   <geom type="box" size=".1 .05 .08"/></body></body></body></worldbody></mujoco>"""
 

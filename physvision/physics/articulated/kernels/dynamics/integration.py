@@ -1,7 +1,7 @@
 """One substep of a Runge–Kutta tableau, and its adjoint: predict the velocity at the end, then integrate positions.
 
 Rotations are integrated in the tangent space at the start of the substep (Munthe-Kaas), as MuJoCo's are: q = q₀ exp(u)
-with u̇ = J_r(u)⁻¹ ω, so the rate of a stage at u = h c K_{s−1} is K_s = J_r(u)⁻¹ ω, and the mean rate of the substep is Σ
+with u̇ = J_r(u)⁻¹ ω. The rate of a stage at u = h c K_{s−1} is K_s = J_r(u)⁻¹ ω, and the mean rate of the substep is Σ
 weight K_s. With ω itself the step would be of second order only, for its error is h³/12 ω × ω̇.
 
 Adjoint of K = J_r(u)⁻¹ ω: ω̄ = J_r(u)⁻ᵀ K̄ = J_r(−u)⁻¹ K̄, and with J_r(u)⁻¹ ω = ω + ½ u × ω + c u × (u × ω), c = c(|u|²),
