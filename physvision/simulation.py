@@ -80,7 +80,8 @@ def command(
         out: Film, an MP4 file; the states are written beside it as .safetensors. Default: out/SCENE.mp4.
         ignore: Elements of the file to leave out although they cannot be simulated, such as contact,limit.
         restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
-        separate: If true, push apart bodies that overlap at the start; without it such a world fails.
+        separate: If true, push apart bodies that overlap at the start. Without it, those that overlap in the reference
+            pose are held as they are, and a world with others fails.
     """
     path = Path(out) if out else Path("out") / f"{Path(scene).stem}.mp4"
     engine = load_engine(scene, dt, [word.strip() for word in (ignore or "").split(",") if word.strip()], restitution)

@@ -73,13 +73,15 @@ def test_what_is_wrong_is_named(tmp_path, cart, capsys, text, options, expected)
 def test_a_world_that_fails_is_filmed_up_to_there(tmp_path):
     path, out = tmp_path / "fall.xml", tmp_path / "fall.mp4"
     path.write_text(
-        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .05"><freejoint/>'
-        '<geom type="sphere" size=".1"/></body></worldbody></mujoco>'
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/>'
+        '<geom type="sphere" size=".1"/></body></worldbody>'
+        '<keyframe><key name="deep" qpos="0 0 .05 1 0 0 0"/></keyframe></mujoco>'
     )
+    command = ["simulate", str(path), "--out", str(out), "--seconds", "0.1", "--start", "deep"]
     with pytest.warns(RuntimeWarning, match="1 of 1 worlds failed"):
-        assert main(["simulate", str(path), "--out", str(out), "--seconds", "0.1"]) == 1
+        assert main(command) == 1
     assert video.read(out).frames.shape[0] == 1
-    assert main(["simulate", str(path), "--out", str(out), "--seconds", "0.1", "--separate"]) == 0
+    assert main([*command, "--separate"]) == 0
     assert len(video.read(out)) > 1
 
 

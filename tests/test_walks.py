@@ -11,6 +11,7 @@ from torch import Tensor
 from physvision import State
 from physvision.camera import Camera
 from physvision.core import InputError, Placed, Scene, SceneObject, Sphere, brightness
+from physvision.core.shapes import Appearance
 from physvision.models import Encoder, Observation, PredictiveAutoencoder, load, register, save
 from physvision.physics import MechanicalEngine, PhysicsLayer, Properties, rigid2d
 from physvision.physics.properties import leaf, register_properties
@@ -60,7 +61,8 @@ class Puck(SteppedEngine, MechanicalEngine):
         return torch.cat([pose[..., :3], torch.cat([place, pose[..., 3:, 3:]], 2)], -1)
 
     def _appearance(self, state, properties):
-        return self._poses(state, properties), torch.tensor([[0.2, 0.0, 0.0]]).to(state.q).expand(state.batch, 1, 3)
+        sizes = torch.tensor([[0.2, 0.0, 0.0]]).to(state.q).expand(state.batch, 1, 3)
+        return Appearance(self._poses(state, properties), sizes)
 
 
 @register("walks.Brightest")

@@ -31,7 +31,8 @@ def ssim_map(predicted: Frames, true: Frames) -> Float[Tensor, "frames height wi
     """Compute the structural similarity around each pixel, the mean over channels; edges are mirrored."""
     pairs = zip(*(frames.detach().float().cpu().numpy() for frames in (predicted, true)), strict=True)
     maps = [np.mean([_channel_ssim(a, b) for a, b in zip(*pair, strict=True)], 0) for pair in pairs]
-    return torch.from_numpy(np.stack(maps)).to(predicted.device)
+    size = (len(predicted), *predicted.shape[2:])
+    return torch.from_numpy(np.array(maps, np.float32).reshape(size)).to(predicted.device)
 
 
 def _channel_ssim(a: np.ndarray, b: np.ndarray) -> np.ndarray:
