@@ -15,7 +15,6 @@ from physvision.core import Coordinates, brightness
 from physvision.models.interfaces import ClipContext, Observation
 from physvision.models.links import (
     FRAME_CHANNELS,
-    UNIFORM_STD,
     FrameNetwork,
     LinkFrames,
     LinkSettings,
@@ -24,7 +23,6 @@ from physvision.models.links import (
     limited,
     mask_centroids,
     sample_images,
-    scaled,
     unit_vectors,
 )
 from physvision.models.segmentation import Instances, LinkSegmentation, contrast_channels
@@ -32,6 +30,7 @@ from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES, Segmenta
 from physvision.models.swing import swing_leaves
 from physvision.models.tabletop import back_project, project
 from physvision.models.track_fit import MotionTracks, TrackFit
+from physvision.models.trial_properties import UNIFORM_STD, scaled
 from physvision.physics.engine import Engine
 
 # With optical flow, a crop of the last frame also has the motion from each earlier one.

@@ -19,13 +19,11 @@ FRAME_CHANNELS = _IMAGES + 2
 _FRAME_OUTPUTS = 5
 # A centroid this near to the link's start, m, has no direction.
 _MIN_ARM = 0.03
-# Standard deviation of a uniform distribution of width one.
-UNIFORM_STD = 1.0 / math.sqrt(12.0)
 
 
 @dataclass(frozen=True)
 class LinkSettings:
-    """Ranges of a chain's properties before anything is seen, and the crops along its links.
+    """Ranges of a chain's properties before a clip is read, and the crops along its links.
 
     Attributes:
         length: Lowest and highest length of a link, m.
@@ -121,13 +119,6 @@ def unit_vectors(angle: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch 2"]:
 def limited(value: Tensor, limit: float) -> Tensor:
     """Bound values smoothly by a limit on either side."""
     return limit * torch.tanh(value / limit)
-
-
-def scaled(output: Tensor, log_std: Tensor, prior: tuple[float, float]) -> tuple[Tensor, Tensor]:
-    """Turn outputs into a property near its prior range and its standard deviation."""
-    width = prior[1] - prior[0]
-    value = 0.5 * (prior[0] + prior[1]) + 0.6 * width * torch.tanh(output)
-    return value, width * UNIFORM_STD * log_std.clamp(-4.0, 0.0).exp()
 
 
 def sample_images(images: Tensor, grid: Tensor) -> Tensor:

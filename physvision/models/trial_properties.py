@@ -14,7 +14,7 @@ from torch.nn import functional
 from physvision.core import InputError
 
 # A uniform distribution of width one has this standard deviation.
-_UNIFORM_STD = 1.0 / math.sqrt(12.0)
+UNIFORM_STD = 1.0 / math.sqrt(12.0)
 # Range of the logarithm of a standard deviation, in units of the prior's.
 _LOG_STD = (-4.0, 0.0)
 # Error, in standard deviations, beyond which its likelihood falls exponentially: no single error counts for many.
@@ -97,9 +97,9 @@ class TrackPropertyHead(nn.Module):
             if name == "radius":
                 shift, by_object = self._radius(tracks), by_object.clone()
                 by_object[..., 2 * index : 2 * index + 2] = by_object[..., 2 * index : 2 * index + 2].mean(1, True)
-            values[name], stds[name] = _scaled(by_object[..., 2 * index : 2 * index + 2], prior, shift)
+            values[name], stds[name] = scaled(by_object[..., 2 * index], by_object[..., 2 * index + 1], prior, shift)
         for index, (name, prior) in enumerate(self.trial.items()):
-            values[name], stds[name] = _scaled(by_trial[..., 2 * index : 2 * index + 2], prior)
+            values[name], stds[name] = scaled(by_trial[..., 2 * index], by_trial[..., 2 * index + 1], prior)
         return values, stds
 
     @staticmethod
@@ -128,15 +128,30 @@ class TrackPropertyHead(nn.Module):
         )
 
 
-def _scaled(outputs: Tensor, prior: tuple[float, float], start: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Turn deviation and logarithm of a standard deviation into units of the property, kept near the prior's range."""
+def scaled(
+    output: Tensor, log_std: Tensor, prior: tuple[float, float], start: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Turn outputs into a property near its prior range, and its standard deviation.
+
+    Args:
+        output: Deviation of the property from the middle of its range, or from `start`.
+        log_std: Logarithm of its standard deviation, in units of the prior's.
+        prior: Lowest and highest value.
+        start: Estimates that the deviation is added to.
+    """
     low, high = prior
     width = high - low
     if start is None:
-        value = 0.5 * (low + high) + 0.6 * width * torch.tanh(outputs[..., 0])
+        value = 0.5 * (low + high) + 0.6 * width * torch.tanh(output)
     else:
-        value = start.clamp(low - 0.2 * width, high + 0.2 * width) + 0.3 * width * torch.tanh(outputs[..., 0])
-    return value, width * _UNIFORM_STD * outputs[..., 1].clamp(*_LOG_STD).exp()
+        value = start.clamp(low - 0.2 * width, high + 0.2 * width) + 0.3 * width * torch.tanh(output)
+    return value, width * UNIFORM_STD * log_std.clamp(*_LOG_STD).exp()
+
+
+def robust_likelihood(error: Tensor, std: Tensor, outlier: float) -> Tensor:
+    """Negative log-likelihood of errors, normal up to `outlier` standard deviations and exponential beyond."""
+    ratio = error / std
+    return functional.huber_loss(ratio, torch.zeros_like(ratio), reduction="none", delta=outlier) + std.log()
 
 
 def property_loss(
@@ -165,9 +180,7 @@ def property_loss(
             # Only ratios of masses have an effect on the motion.
             scale = _mean(truth, weight) / _mean(value, weight).clamp_min(1e-3)
             truth = truth / scale[:, None].detach()
-        error = (value - truth) / stds[name]
-        likelihood = functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=_OUTLIER)
-        likelihood = likelihood + stds[name].log()
+        likelihood = robust_likelihood(value - truth, stds[name], _OUTLIER)
         terms.append(torch.where(weight, likelihood, 0.0).sum() / max(1, weight.numel()))
     return torch.stack(terms).sum() if terms else torch.zeros((), device=labeled.device)
 

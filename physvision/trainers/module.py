@@ -25,13 +25,13 @@ from physvision.models.segmenting_encoder import Segmentation, SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
 from physvision.trainers.checkpoints import keep_checkpoints_whole, load_weights
+from physvision.trainers.encoder_terms import property_terms, segmentation_terms
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.optimization import adam, clip_gradients
 from physvision.trainers.segmentation import SegmentationSupervision
 from physvision.trainers.stages import FROM_RANDOM_WEIGHTS, Stages
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
-from physvision.trainers.table_terms import property_terms, segmentation_terms
 
 
 class PredictionTraining(LightningModule):

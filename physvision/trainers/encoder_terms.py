@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional
 
 from physvision.core import Trajectory, brightness
 from physvision.datasets import Sample
@@ -15,7 +14,7 @@ from physvision.models import Encoder, Observation, PredictiveAutoencoder
 from physvision.models.camera_decoder import CameraDecoder
 from physvision.models.link_encoder import LinkEncoder
 from physvision.models.segmenting_encoder import FRAMES, Segmentation
-from physvision.models.trial_properties import property_loss
+from physvision.models.trial_properties import property_loss, robust_likelihood
 from physvision.trainers.batches import with_labels
 from physvision.trainers.segmentation import SegmentationSupervision
 
@@ -101,7 +100,6 @@ def track_loss(encoder: LinkEncoder, observation: Observation, sample: Sample) -
         (true[1], read[1], observation.velocity_std, False),
     ):
         error = (torch.where(labeled, known, value.detach()) - value).cumsum(-1)
-        error = (2.0 * torch.sin(0.5 * error) if wrap else error) / std
-        likelihood = functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=_OUTLIER) + std.log()
+        likelihood = robust_likelihood(2.0 * torch.sin(0.5 * error) if wrap else error, std, _OUTLIER)
         terms.append(torch.where(labeled, likelihood, 0.0).mean())
     return terms[0] + terms[1]
