@@ -19,7 +19,7 @@ import warp as wp
 
 from ..collision.contact_primitives import WeightedForces
 from ..collision.narrow_phase_adjoint import add_shape_gradient
-from ..dynamics.inverse import joint_backward
+from ..dynamics.inverse import clear_motion_adjoints, joint_backward
 from ..precision import mat33, scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import Contact, System, Tree, Workspace
@@ -93,13 +93,7 @@ def rotation_backward(work: Workspace, world: int, i: int, moment: vec3, velocit
 def begin_loop_accelerations(tree: Tree, work: Workspace, world: int):
     """Clear the adjoints of the motions of links, which `loop_rows_backward` adds to."""
     for i in range(tree.links):
-        work.velocity_bar_angular[world, i] = zero3()
-        work.velocity_bar_linear[world, i] = zero3()
-        work.acceleration_bar_angular[world, i] = zero3()
-        work.acceleration_bar_linear[world, i] = zero3()
-        work.virtual_bar_angular[world, i] = zero3()
-        work.virtual_bar_linear[world, i] = zero3()
-        work.orientation_bar[world, i] = zero3()
+        clear_motion_adjoints(work, world, i)
 
 
 @wp.func(inline=True)

@@ -79,6 +79,18 @@ def propagate_virtual_motion(tree: Tree, work: Workspace, world: int, row: int):
 
 
 @wp.func(inline=True)
+def clear_motion_adjoints(work: Workspace, world: int, i: int):
+    """Clear the adjoints of the motions of link i."""
+    work.velocity_bar_angular[world, i] = zero3()
+    work.velocity_bar_linear[world, i] = zero3()
+    work.acceleration_bar_angular[world, i] = zero3()
+    work.acceleration_bar_linear[world, i] = zero3()
+    work.virtual_bar_angular[world, i] = zero3()
+    work.virtual_bar_linear[world, i] = zero3()
+    work.orientation_bar[world, i] = zero3()
+
+
+@wp.func(inline=True)
 def dynamics_residual_backward(
     tree: Tree,
     work: Workspace,
@@ -101,13 +113,7 @@ def dynamics_residual_backward(
     if tree.has_centers != 0:
         centering_moments_backward(tree, work, forces, gradients, world, step, row, state_row)
     for i in range(tree.links):
-        work.velocity_bar_angular[world, i] = zero3()
-        work.velocity_bar_linear[world, i] = zero3()
-        work.acceleration_bar_angular[world, i] = zero3()
-        work.acceleration_bar_linear[world, i] = zero3()
-        work.virtual_bar_angular[world, i] = zero3()
-        work.virtual_bar_linear[world, i] = zero3()
-        work.orientation_bar[world, i] = zero3()
+        clear_motion_adjoints(work, world, i)
         if tree.has_springs != 0:
             spring_backward(tree, work, gradients, world, row, i)
     if tree.has_fluid_drag != 0:
