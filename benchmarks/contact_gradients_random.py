@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ import torch
 from jsonargparse import auto_cli
 
 sys.path.append(str(Path(__file__).parents[1] / "experiments"))
-from contact_gradients import LEAVES, Scene, arm, direction, free, placed, robot
+from contact_gradients import LEAVES, Scene, arm, collision, direction, free, placed, robot
 
 from physvision import State
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Shape, Sphere
@@ -40,7 +41,7 @@ SHAPES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "hull")
 Random = np.random.Generator
 
 
-def random_shape(kind: str, rng: Random) -> Shape:
+def shape_of(kind: str, rng: Random) -> Shape:
     """Return a shape of about 0.2 m."""
     a, b, c = (float(x) for x in rng.uniform(0.1, 0.2, 3))
     match kind:
@@ -59,14 +60,9 @@ def random_shape(kind: str, rng: Random) -> Shape:
     return Hull(tuple((float(x), float(y), float(z)) for x, y, z in points))
 
 
-def collision(rng: Random) -> tuple:
-    """Return two or three bodies in empty space that run into each other."""
-    count = int(rng.integers(2, 4))
-    places = [np.array([0.75 * k, 0.0, 0.0]) + rng.normal(size=3) * 0.06 for k in range(count)]
-    q, v = placed(rng, places, 0.3, 2.0)
-    for k in range(count):
-        v[6 * k] += 1.5 * (1 - k)
-    return [free(f"{k}", random_shape(str(rng.choice(SHAPES)), rng), rng) for k in range(count)], [], (0, 0, 0), q, v
+def random_shape(rng: Random) -> Shape:
+    """Return a shape of any kind."""
+    return shape_of(str(rng.choice(SHAPES)), rng)
 
 
 def drop(rng: Random) -> tuple:
@@ -75,9 +71,9 @@ def drop(rng: Random) -> tuple:
     static = Plane()
     height = float(rng.uniform(0.3, 0.6))
     if support != "plane":
-        static = random_shape(support, rng)
+        static = shape_of(support, rng)
         height += 0.35
-    body = free("body", random_shape(str(rng.choice(SHAPES)), rng), rng)
+    body = free("body", random_shape(rng), rng)
     return [body], [Placed(static)], (0, 0, -10), *placed(rng, [[*rng.normal(size=2) * 0.05, height]])
 
 
@@ -85,11 +81,11 @@ def pile(rng: Random) -> tuple:
     """Return four to six bodies that fall on a plane and on each other."""
     count = int(rng.integers(4, 7))
     places = [[0.15 * rng.normal(), 0.15 * rng.normal(), 0.35 + 0.55 * k] for k in range(count)]
-    bodies = [free(f"{k}", random_shape(str(rng.choice(SHAPES)), rng), rng) for k in range(count)]
+    bodies = [free(f"{k}", random_shape(rng), rng) for k in range(count)]
     return bodies, [Placed(Plane())], (0, 0, -10), *placed(rng, places, 0.5)
 
 
-KINDS = {"collision": collision, "drop": drop, "pile": pile, "robot": robot, "arm": arm}
+KINDS = {"collision": partial(collision, shape=random_shape), "drop": drop, "pile": pile, "robot": robot, "arm": arm}
 
 
 def scene(seed: int) -> Scene:

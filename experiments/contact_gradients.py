@@ -75,14 +75,14 @@ def placed(rng: Random, positions: list, speed: float = 1.0, spin: float = 3.0) 
     return q, v
 
 
-def collision(rng: Random) -> tuple:
-    """Two or three bodies in empty space that run into each other."""
+def collision(rng: Random, shape: Callable[[Random], Shape] = some_shape) -> tuple:
+    """Two or three bodies, of random shapes, in empty space that run into each other."""
     count = int(rng.integers(2, 4))
     places = [np.array([0.75 * k, 0.0, 0.0]) + rng.normal(size=3) * 0.06 for k in range(count)]
     q, v = placed(rng, places, 0.3, 2.0)
     for k in range(count):
         v[6 * k] += 1.5 * (1 - k)
-    return [free(f"{k}", some_shape(rng), rng) for k in range(count)], [], (0, 0, 0), q, v
+    return [free(f"{k}", shape(rng), rng) for k in range(count)], [], (0, 0, 0), q, v
 
 
 def drop(rng: Random) -> tuple:

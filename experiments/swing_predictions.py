@@ -19,9 +19,9 @@ import json
 import math
 from pathlib import Path
 
-import matplotlib as mpl
 import torch
 from jsonargparse import auto_cli
+from panel import save_pictures
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -33,15 +33,12 @@ from physvision.models.interfaces import ClipContext
 from physvision.models.tabletop import project
 from physvision.models.track_fit import MotionTracks
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
 AHEAD = (0, 10, 30)
 GIVEN = 30
 # Frames that hand-made ways read.
 READ = (*range(0, GIVEN - 3, 3), *range(GIVEN - 3, GIVEN))
 PROPERTIES = ("length", "half_width", "mass ratio", "damping per mass")
-# Directions that are tried, and samples along and across a link.
+# Number of candidate directions, and of samples along and across a link.
 _DIRECTIONS, _ALONG, _ACROSS = 96, 8, 3
 _DILATION = 3
 
@@ -307,21 +304,17 @@ def _draw(model: PredictiveAutoencoder, sample: Sample, path: Path) -> None:
         for states, values in ((truth, dict(sample.properties)), (trajectory, dict(refined.properties)))
     ]
     masks = torch.sigmoid(segmented.logits[:, -1])
-    figure, grid = plt.subplots(6, 5, figsize=(8, 9.8), layout="constrained")
-    for row, clip in enumerate(range(0, 16, 3)):
-        pictures = {
+    rows = [
+        {
             "last given frame": brightness(sample.observed[clip, -1]),
             "masks": torch.cat([masks[clip], torch.zeros_like(masks[clip, :1])]),
             f"drawn at true state, +{step}": rendered[0][clip],
             f"predicted, +{step}": rendered[1][clip],
             f"true, +{step}": brightness(sample.frames_at((step,)))[clip, 0],
         }
-        for axes, (title, picture) in zip(grid[row], pictures.items(), strict=True):
-            axes.imshow(picture.permute(1, 2, 0), vmin=0, vmax=1)
-            axes.set(xticks=[], yticks=[])
-            if row == 0:
-                axes.set_title(title, fontsize=9)
-    figure.savefig(path, dpi=120)
+        for clip in range(0, 16, 3)
+    ]
+    save_pictures(rows, path)
 
 
 if __name__ == "__main__":

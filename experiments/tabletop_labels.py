@@ -29,6 +29,7 @@ import matplotlib as mpl
 import torch
 import yaml
 from jsonargparse import auto_cli
+from tabletop_predictions import AHEAD, errors
 from torch import Tensor, nn
 
 from physvision.core import State, Trajectory, brightness
@@ -44,7 +45,6 @@ from matplotlib import pyplot as plt
 
 FRACTIONS = (1.0, 0.25, 0.1, 0.02)
 WAYS = ("rest", "alone", "no engine gradient", "given frame", "MLP")
-AHEAD = 10
 _HIDDEN = 100
 
 
@@ -153,15 +153,14 @@ def measured(module: PredictionTraining, samples: Sequence[Sample]) -> dict[str,
     now, later, frames = [], [], []
     for raw in samples:
         sample, model = module.prepare(raw), module.model
-        context, true, present = context_of(sample), sample.ahead, sample.properties["present"] > 0.5
+        context, true, present = context_of(sample), sample.ahead.state(0), sample.properties["present"] > 0.5
         # Labels number the balls; which slots hold one is for the model to find.
-        observation = aligned(model.observe(sample.observed, context), true.state(0), present, sample.labeled)
+        observation = aligned(model.observe(sample.observed, context), true, present, sample.labeled)
         path = model.simulate(model.initial_state(observation), AHEAD, None, observation.properties)
         pose = context.extrinsics_at(sample.given - 1, (AHEAD,))
         image = model.decode(path, (AHEAD,), observation.properties, observation.appearance, pose)[:, 0]
-        for step, errors in ((0, now), (AHEAD, later)):
-            apart = (path.q[:, step] - true.q[:, step]).unflatten(1, (-1, 3))[..., :2].norm(dim=-1)
-            errors.append(apart[present])
+        now.append(errors(path, sample, 0))
+        later.append(errors(path, sample, AHEAD))
         frames.append((image.clamp(0, 1) - brightness(sample.frames_at((AHEAD,)))[:, 0]).square().mean())
     after = torch.cat(later)
     return {

@@ -21,9 +21,9 @@ import json
 import math
 from pathlib import Path
 
-import matplotlib as mpl
 import torch
 from jsonargparse import auto_cli
+from panel import save_pictures
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -35,9 +35,6 @@ from physvision.models.segmentation import find_instances, match_order
 from physvision.models.tabletop import back_project
 from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.batches import context_of
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 AHEAD = 10
 TRACKERS = ("centroid", "circle", "network", "network and flow")
@@ -270,21 +267,17 @@ def _draw(module: PredictionTraining, sample: Sample, path: Path) -> None:
     model = module.model
     _, segmented = model.encoder.encode(sample.observed, context_of(sample))  # pyright: ignore
     forecast = module.forecast(sample, (AHEAD,))
-    figure, grid = plt.subplots(4, 5, figsize=(8, 6.6), layout="constrained")
-    for row in range(4):
-        pictures = {
+    rows = [
+        {
             "last given frame": brightness(sample.observed[row, -1]),
             "foreground": torch.sigmoid(segmented.logits[row, -1, :1]).expand(3, -1, -1),
             "centers": torch.sigmoid(segmented.logits[row, -1, 1:]).expand(3, -1, -1),
             f"predicted, +{AHEAD}": forecast.frames[row, 0].clamp(0, 1),
             f"true, +{AHEAD}": brightness(sample.frames_at((AHEAD,)))[row, 0],
         }
-        for axes, (title, picture) in zip(grid[row], pictures.items(), strict=True):
-            axes.imshow(picture.permute(1, 2, 0), vmin=0, vmax=1)
-            axes.set(xticks=[], yticks=[])
-            if row == 0:
-                axes.set_title(title, fontsize=9)
-    figure.savefig(path, dpi=120)
+        for row in range(4)
+    ]
+    save_pictures(rows, path)
 
 
 if __name__ == "__main__":
