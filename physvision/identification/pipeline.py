@@ -118,7 +118,7 @@ def identify(
 
 
 def _view_of_tracks(tracks: Sequence[Track], size: tuple[float, float] | None, settings: ViewSettings) -> View:
-    """Return the picture in which tracks were found: of a size that is given, or that of the calibration."""
+    """Return the view of the tracks' picture, whose size is given, or is that of the calibration."""
     calibration = settings.calibration
     if calibration is None:
         return View(*size, settings=settings) if size else View.around(tracks, settings)
