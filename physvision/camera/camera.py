@@ -37,7 +37,6 @@ class Camera(Projection):
         up: Sequence[float] = (0.0, 0.0, 1.0),
         fov: float | None = None,
         focal: float | None = None,
-        near: float = 1e-3,
     ) -> Camera:
         """Return a camera at `position` with `target` in the center of its image.
 
@@ -49,7 +48,6 @@ class Camera(Projection):
             up: Direction of the world that points up in the image.
             fov: Field of view over the height of the image, in radians.
             focal: Focal length in pixels, in place of `fov`.
-            near: Near plane, in meters; nearer surfaces are invisible.
         """
         check_count("height", height)
         if (fov is None) == (focal is None):
@@ -70,7 +68,6 @@ class Camera(Projection):
             _extrinsics(rotation, -rotation @ eye),
             height,
             width,
-            near,
         )
 
     @classmethod
@@ -82,7 +79,6 @@ class Camera(Projection):
         scale: float = 1.0,
         center: Sequence[float] | None = None,
         y_down: bool = False,
-        near: float = 1e-3,
     ) -> Camera:
         """Return an orthographic camera that looks at the plane z = 0 of a 2-D world.
 
@@ -93,7 +89,6 @@ class Camera(Projection):
             center: World coordinates (x, y) of the image center; None puts the world's origin into the outer corner of
                 the first pixel if y is down, else into the image center.
             y_down: If true, the world's y points down in the image.
-            near: Near plane; nearer surfaces are invisible.
         """
         scale = check_positive("scale", scale)
         if center is None:
@@ -101,9 +96,7 @@ class Camera(Projection):
         sign = 1.0 if y_down else -1.0
         rotation = torch.diag(torch.tensor([1.0, sign, sign], dtype=torch.float64))
         shift = torch.tensor([-float(center[0]), -sign * float(center[1]), TABLE_DISTANCE], dtype=torch.float64)
-        return cls(
-            _intrinsics(scale, height, width), _extrinsics(rotation, shift), height, width, near, orthographic=True
-        )
+        return cls(_intrinsics(scale, height, width), _extrinsics(rotation, shift), height, width, orthographic=True)
 
     @classmethod
     def from_mujoco(
@@ -114,7 +107,6 @@ class Camera(Projection):
         position: ArrayLike,
         rotation: ArrayLike,
         fovy: float,
-        near: float = 1e-3,
     ) -> Camera:
         """Return a camera of MuJoCo, which looks along its −z with y up, from `mjData.cam_xpos` and `cam_xmat`.
 
@@ -124,13 +116,12 @@ class Camera(Projection):
             position: Position in the world, in meters.
             rotation: Nine numbers, 3×3, from the camera's frame to the world.
             fovy: Field of view over the height, in **degrees**, as in MJCF.
-            near: Near plane, in meters; nearer surfaces are invisible.
         """
         matrix = torch.as_tensor(np.array(rotation, float)).reshape(3, 3)
         to_camera = torch.diag(torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)) @ matrix.T
         eye = torch.as_tensor(np.array(position, float))
         focal = height / (2.0 * math.tan(0.5 * math.radians(fovy)))
-        return cls(_intrinsics(focal, height, width), _extrinsics(to_camera, -to_camera @ eye), height, width, near)
+        return cls(_intrinsics(focal, height, width), _extrinsics(to_camera, -to_camera @ eye), height, width)
 
     def bind(self, engine: Engine, shapes: Sequence[int] | None = None, **options: Any) -> BoundCamera:
         """Return a module that renders this engine's states; arguments as in `BoundCamera`."""

@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from physvision.core.checks import check_count, check_positive, check_shape, check_tensor
+from physvision.core.checks import check_count, check_shape, check_tensor
 
+NEAR_PLANE = 1e-3  # depth, in meters, below which surfaces are invisible
 AnyProjection = TypeVar("AnyProjection", bound="Projection")
 
 
@@ -27,7 +28,6 @@ class Projection:
         extrinsics: Transform from the world to the camera's frame, (4, 4) or (batch, 4, 4), in meters.
         height: Height of the image, in pixels.
         width: Width of the image, in pixels.
-        near: Near plane along z, in meters; nearer surfaces are invisible.
         orthographic: If true, rays are parallel.
     """
 
@@ -35,13 +35,11 @@ class Projection:
     extrinsics: Float[Tensor, "*batch 4 4"]
     height: int
     width: int
-    near: float = 1e-3
     orthographic: bool = False
 
     def __post_init__(self) -> None:
         check_count("height", self.height)
         check_count("width", self.width)
-        check_positive("near", self.near)
         for name, size in (("intrinsics", 3), ("extrinsics", 4)):
             value = check_tensor(name, getattr(self, name))
             check_shape(name, value, (size, size) if value.dim() == 2 else (None, size, size))

@@ -13,7 +13,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.camera.patches import Patch
-from physvision.camera.projection import Projection
+from physvision.camera.projection import NEAR_PLANE, Projection
 from physvision.kernels.batched_function import Operation, Tensors
 from physvision.kernels.launching import array, launch
 
@@ -81,7 +81,7 @@ def constants(
         kernels: Kernels in the precision of the tensor.
         patches: Patches of the scene.
         layout: First texel, height and width of the texture of each shape.
-        camera: Camera, of which the near plane and the kind of projection are used.
+        camera: Camera, of which the kind of projection is used.
         light: Ambient and diffuse factor of the light.
         like: Tensor in that precision on that device.
     """
@@ -95,7 +95,7 @@ def constants(
         for name, number in zip(WHOLE_FIELDS, numbers, strict=True):
             table[name][index] = number
         vertices.extend(patch.vertices)
-    table["near"], table["ambient"], table["diffuse"] = camera.near, *light
+    table["near"], table["ambient"], table["diffuse"] = NEAR_PLANE, *light
     table["pinhole"] = not camera.orthographic
     corners = np.array(vertices, dtype=str(like.dtype).removeprefix("torch.")).reshape(-1, 2)
     device = str(like.device)

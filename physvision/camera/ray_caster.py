@@ -233,7 +233,7 @@ class RayCaster(nn.Module):
         return self._cache[key]
 
     def _view(self, camera: Projection, poses: Tensor, layout: tuple[tuple[int, int, int], ...]) -> Settings:
-        key = ("view", poses.dtype, poses.device, layout, camera.near, self.light, self.edges, self.taps)
+        key = ("view", poses.dtype, poses.device, layout, self.light, self.edges, self.taps)
         if key not in self._cache:
             light = self.light or Light(ambient=1.0, diffuse=0.0)
             kernels = precision.load("physvision.camera.kernels", poses.dtype)

@@ -15,7 +15,7 @@ from physvision.core.checks import check_count, check_like, check_tensor
 
 
 def stripes(
-    first: Sequence[float], second: Sequence[float], count: float, height: int, width: int, turn: float = 0.0
+    first: Sequence[float], second: Sequence[float], count: float, height: int, width: int
 ) -> Float[Tensor, "channels height width"]:
     """Return cosine stripes between two colors, with a gradient everywhere.
 
@@ -25,10 +25,8 @@ def stripes(
         count: Number of periods over the texture.
         height: Height in texels.
         width: Width in texels.
-        turn: Angle of the direction of change from the width towards the height, in radians.
     """
-    y, x = ((torch.arange(check_count("size", size)) + 0.5) / size for size in (height, width))
-    along = math.cos(turn) * x[None, :] + math.sin(turn) * y[:, None]
+    along = ((torch.arange(check_count("width", width)) + 0.5) / width).expand(check_count("height", height), -1)
     weight = 0.5 - 0.5 * torch.cos(2 * math.pi * count * along)
     start, end = (torch.tensor([float(value) for value in color])[:, None, None] for color in (first, second))
     return start + weight * (end - start)

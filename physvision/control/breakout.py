@@ -145,7 +145,7 @@ class BallTracker:
     """
 
     positions: list[Vec2] = field(default_factory=list)
-    bounce_velocity: Vec2 | None = None
+    bounce_velocity: Vec2 | None = field(default=None, init=False)
 
     def update(self, position: Vec2) -> None:
         """Add a position; a reversed velocity is a bounce, and the step over a bounce is not used."""

@@ -107,7 +107,7 @@ def autocorrelation(
     weights: Float[Tensor, " samples"],
     valid: Bool[Tensor, " samples"],
     unknowns: float,
-    maximum: float = DEFAULT_SETTINGS.max_autocorrelation,
+    maximum: float,
 ) -> float:
     """Estimate the lag-one autocorrelation of residuals, corrected for the number of fitted unknowns.
 

@@ -230,7 +230,7 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
         if odds < settings.min_successor_odds:
             reason = "it is far less likely than one that is rejected"
         else:
-            reason = unpredicted(candidates.fits[kind])
+            reason = unpredicted(candidates.fits[kind], check_determined=True)
         if reason is None:
             fits = {name: fit for name, fit in candidates.fits.items() if name not in rejected}
             return replace(candidates, fits=fits, rejected=rejected)
@@ -238,7 +238,7 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
     return replace(candidates, fits={}, rejected=rejected)
 
 
-def unpredicted(fit: Fit, check_determined: bool = True) -> str | None:
+def unpredicted(fit: Fit, check_determined: bool) -> str | None:
     """Return by how much a fit misses its last third, where noise, bias and sensitivity do not explain it.
 
     Args:

@@ -25,7 +25,7 @@ def save_results(
     result: Identification,
     folder: StrPath,
     source: Source,
-    draw_video: bool = True,
+    draw_video: bool,
     start: float | None = None,
     decimal: str = ".",
 ) -> list[Path]:

@@ -13,7 +13,7 @@ _EXTENSION_DIVISOR = 12  # part of a window by which it is extended at a time
 
 
 def parabola_window(
-    times: Samples, positions: Positions, noise: float, falling: bool = False, settings: ParabolaSettings = _DEFAULTS
+    times: Samples, positions: Positions, noise: float, falling: bool, settings: ParabolaSettings
 ) -> tuple[int, int] | None:
     """Find the window of samples with the largest motion that a parabola explains within the noise.
 

@@ -35,7 +35,7 @@ class FrameSource:
     start: float | None = None
     stop: float | None = None
     max_side: int = DEFAULT_SETTINGS.background.max_side
-    truncations: set[str] = field(default_factory=set, compare=False)
+    truncations: set[str] = field(default_factory=set, init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.start is not None and self.stop is not None and self.stop <= self.start:

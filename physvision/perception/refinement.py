@@ -117,7 +117,7 @@ class Localizer:
     threshold: Float[np.ndarray, "height width"]
     settings: PerceptionSettings = DEFAULT_SETTINGS
 
-    def detect(self, frame: np.ndarray, number: int, target: Target, rivals: Sequence[Target] = ()) -> Detection | None:
+    def detect(self, frame: np.ndarray, number: int, target: Target, rivals: Sequence[Target]) -> Detection | None:
         """Localize a target in a frame; None where it is not visible, or not completely.
 
         Args:

@@ -199,16 +199,15 @@ def _bicubic_matrix(cells: int, size: int) -> Tensor:
 class FlowPairs(Dataset[FlowSample]):
     """Data set of batches of synthetic frame pairs, drawn on access from the seed and the batch's index."""
 
-    def __init__(self, batches: int, batch: int = 8, seed: int = 0, recipe: SyntheticFlow | None = None) -> None:
-        """Set the size, seed and distribution of the data set.
+    def __init__(self, batches: int, batch: int, seed: int) -> None:
+        """Set the size and the seed of the data set.
 
         Args:
             batches: Number of batches.
             batch: Number of pairs per batch.
             seed: Seed of all batches.
-            recipe: Distribution of the pairs; the default one if None.
         """
-        self.batches, self.batch, self.seed, self.recipe = batches, batch, seed, recipe or SyntheticFlow()
+        self.batches, self.batch, self.seed, self.recipe = batches, batch, seed, SyntheticFlow()
 
     def __len__(self) -> int:
         return self.batches

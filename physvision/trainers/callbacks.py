@@ -16,6 +16,8 @@ from physvision.core import brightness
 from physvision.datasets import Sample
 from physvision.trainers.module import PredictionTraining
 
+_LOG_INTERVAL = 20  # updates between two logged values of the parameters
+
 
 def learned_values(module: LightningModule) -> dict[str, Tensor]:
     """The physical parameters that `module` learns, by name, flat."""
@@ -26,14 +28,12 @@ def learned_values(module: LightningModule) -> dict[str, Tensor]:
 class ParameterTracking(Callback):
     """Logs physical parameters, and their errors where the truth is known; plots them in parameters.png."""
 
-    def __init__(self, truth: Mapping[str, Sequence[float] | float] | None = None, every: int = 20) -> None:
+    def __init__(self, truth: Mapping[str, Sequence[float] | float] | None = None) -> None:
         """Choose true values and interval.
 
         Args:
             truth: Known true values, by name.
-            every: Number of updates between two logged values.
         """
-        self.every = every
         self.truth = {name: torch.tensor(value).flatten() for name, value in (truth or {}).items()}
         self.history: dict[str, list[list[float]]] = {}
         self.updates: list[int] = []
@@ -58,7 +58,7 @@ class ParameterTracking(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Sample, batch_idx: int
     ) -> None:
         """Log the current parameter values."""
-        if trainer.global_step % self.every:
+        if trainer.global_step % _LOG_INTERVAL:
             return
         values = learned_values(pl_module)
         if not values:

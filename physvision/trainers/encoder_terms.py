@@ -16,7 +16,7 @@ from physvision.models.link_encoder import LinkEncoder
 from physvision.models.segmenting_encoder import FRAMES, Segmentation
 from physvision.models.trial_properties import property_loss, robust_likelihood
 from physvision.trainers.batches import with_labels
-from physvision.trainers.segmentation import SegmentationSupervision
+from physvision.trainers.segmentation import AREA_WEIGHT, SegmentationSupervision
 
 # Error, in standard deviations, beyond which its likelihood falls exponentially.
 _OUTLIER = 3.0
@@ -40,7 +40,7 @@ def segmentation_terms(
         properties: Properties of the trials where labels have none.
         ramp: Progress of the weak losses' ramp, 0 to 1.
     """
-    terms = {"area": loss.area_weight * loss.area_loss(segmented.instances)}
+    terms = {"area": AREA_WEIGHT * loss.area_loss(segmented.instances)}
     first, labeled = sample.given - FRAMES, sample.labeled
     recent = slice(first, sample.given)
     if bool(labeled.any()) and sample.trajectory is not None and isinstance(model.decoder, CameraDecoder):

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader
 
 from physvision.perception.flow import PyramidFlow, endpoint_error
-from physvision.perception.synthetic_flow import FlowPairs, FlowSample, SyntheticFlow
+from physvision.perception.synthetic_flow import FlowPairs, FlowSample
 from physvision.trainers.checkpoints import keep_checkpoints_whole
 
 _SOFT = 1e-2  # px: smaller errors count by their square
@@ -22,6 +22,7 @@ _SOFT = 1e-2  # px: smaller errors count by their square
 _OBJECT_SCALE = 0.1
 # Smallest area of an object that counts, px².
 _MIN_AREA = 5.0
+_WARMUP_FRACTION = 0.1  # of the updates, in which the learning rate rises
 
 
 class FlowTraining(LightningModule):
@@ -32,7 +33,6 @@ class FlowTraining(LightningModule):
         network: PyramidFlow,
         learning_rate: float = 2e-3,
         shapes: float = 5.0,
-        warmup: float = 0.1,
         object_weight: float = 0.0,
     ) -> None:
         """Choose network and learning rate.
@@ -41,13 +41,12 @@ class FlowTraining(LightningModule):
             network: Network to train.
             learning_rate: Peak learning rate.
             shapes: Weight of pixels of shapes; the background has weight 1.
-            warmup: Fraction of the updates in which the learning rate rises.
             object_weight: Weight of the error of each shape's mean flow. What uses flow as the motion of objects needs
                 that mean: the distance of single pixels rewards the flow of most of them.
         """
         super().__init__()
         self.network = network
-        self.learning_rate, self.shapes, self.warmup = learning_rate, shapes, warmup
+        self.learning_rate, self.shapes = learning_rate, shapes
         self.object_weight = object_weight
 
     def setup(self, stage: str) -> None:
@@ -87,7 +86,7 @@ class FlowTraining(LightningModule):
         """Use AdamW with a one-cycle schedule."""
         optimizer = AdamW(self.network.parameters(), self.learning_rate, weight_decay=1e-4)
         total = int(self.trainer.estimated_stepping_batches)
-        schedule = OneCycleLR(optimizer, self.learning_rate, total_steps=total, pct_start=self.warmup)
+        schedule = OneCycleLR(optimizer, self.learning_rate, total_steps=total, pct_start=_WARMUP_FRACTION)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -113,7 +112,6 @@ class FlowData(LightningDataModule):
 
     def __init__(
         self,
-        recipe: SyntheticFlow | None = None,
         batches: int = 1000,
         batch_size: int = 8,
         validation_batches: int = 16,
@@ -123,7 +121,6 @@ class FlowData(LightningDataModule):
         """Choose recipe, sizes and seed.
 
         Args:
-            recipe: Distribution of the pairs.
             batches: Number of batches an epoch; each epoch renders new ones.
             batch_size: Number of pairs a batch.
             validation_batches: Number of validation batches.
@@ -131,8 +128,8 @@ class FlowData(LightningDataModule):
             workers: Number of loader processes; 0 renders in the training process.
         """
         super().__init__()
-        self.recipe, self.batches, self.batch_size = recipe or SyntheticFlow(), batches, batch_size
-        self.validation_batches, self.seed, self.workers = validation_batches, seed, workers
+        self.batches, self.batch_size, self.validation_batches = batches, batch_size, validation_batches
+        self.seed, self.workers = seed, workers
 
     def train_dataloader(self) -> DataLoader:
         """The pairs of this epoch: `reload_dataloaders_every_n_epochs: 1` makes each epoch draw its own."""
@@ -144,5 +141,5 @@ class FlowData(LightningDataModule):
         return self._loader(self.validation_batches, 2 * self.seed + 1)
 
     def _loader(self, batches: int, seed: int) -> DataLoader:
-        pairs = FlowPairs(batches, self.batch_size, seed, self.recipe)
+        pairs = FlowPairs(batches, self.batch_size, seed)
         return DataLoader(pairs, batch_size=None, num_workers=self.workers)

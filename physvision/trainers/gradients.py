@@ -8,9 +8,10 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from physvision.core.checks import check_count
 from physvision.datasets import Sample
 from physvision.trainers.module import PredictionTraining
+
+_INTERVAL = 200  # updates between two measurements
 
 
 def engine_gradient(module: PredictionTraining, sample: Sample, steps: int | None = None) -> dict[str, Tensor]:
@@ -52,17 +53,9 @@ def _norm(gradients: tuple[Tensor | None, ...]) -> Tensor:
 class EngineGradientShare(Callback):
     """Logs the share of the encoder's gradient that comes through the engine from unlabeled samples."""
 
-    def __init__(self, every: int = 200) -> None:
-        """Choose the interval of measurements.
-
-        Args:
-            every: Number of updates between two measurements.
-        """
-        self.every = check_count("every", every)
-
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Measure on the batch that comes next."""
         assert isinstance(pl_module, PredictionTraining)
-        if trainer.global_step % self.every == 0 and bool((~batch.labeled).any()):
+        if trainer.global_step % _INTERVAL == 0 and bool((~batch.labeled).any()):
             measured = engine_gradient(pl_module, pl_module.prepare(batch))
             pl_module.log_dict({f"gradient/{name}": value for name, value in measured.items()})

@@ -28,6 +28,7 @@ _SHORT, _LONG, _EPISODE = 50, 100, 150  # decisions: at first, while starts wide
 _NEAR, _SLOW = 0.3, 1.0  # rad and rad/s of the first starts
 _FAR, _FAST = math.pi, 6.0
 _FINAL_LR_FACTOR = 0.02
+_RANDOM_LOOKS = 0.5  # fraction of worlds with random light and textures
 _STANDS, _NEEDED, _MEMORY = 0.3, 0.5, 0.9  # rad, share, and what is left of the mean share after an update
 
 
@@ -71,7 +72,6 @@ class PendulumTraining(PolicyTraining):
         limit: float | None = 10.0,
         clip: float | None = 1.0,
         widening: int = 200,
-        varied: float = 0.5,
         progress: float = 0.0,
         settling: int = 300,
         noise: float = 0.0,
@@ -92,14 +92,13 @@ class PendulumTraining(PolicyTraining):
             limit: Same as in `PolicyTraining`.
             clip: Same as in `PolicyTraining`.
             widening: Number of updates of the curriculum.
-            varied: Fraction of worlds with random light and textures.
             progress: Initial progress of the curriculum, 0 to 1.
             settling: Number of updates after the curriculum, in which the learning rate falls to a fiftieth.
             noise: Standard deviation of pixel noise after the curriculum; frames are 0 to 1.
         """
         torch.manual_seed(seed)
         if sees == "frames":
-            task = PixelCartPoleTask(height, width, _SHORT, varied, through_camera)
+            task = PixelCartPoleTask(height, width, _SHORT, _RANDOM_LOOKS, through_camera)
             policy = FramePolicy(height, width, recompute=recompute)
         elif sees == "state":
             task, policy = StateCartPoleTask(_SHORT), MlpPolicy(StateCartPoleTask.obs_size, (64, 64), 1)

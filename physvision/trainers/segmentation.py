@@ -13,6 +13,8 @@ from torch.nn import functional
 from physvision.models import SegmentationNetwork
 from physvision.models.segmentation import Instances
 
+AREA_WEIGHT = 0.05  # of the prior of areas
+
 
 class SegmentationSupervision(nn.Module):
     """Losses of a segmentation network, and the exponential average of its weights that teaches it.
@@ -27,7 +29,6 @@ class SegmentationSupervision(nn.Module):
         self,
         weight: float = 1.0,
         teacher_weight: float = 0.3,
-        area_weight: float = 0.05,
         decay: float = 0.99,
         radius_range: tuple[float, float] = (2.0, 7.0),
         min_confidence: float = 0.3,
@@ -37,13 +38,12 @@ class SegmentationSupervision(nn.Module):
         Args:
             weight: Weight of the silhouettes of labeled samples.
             teacher_weight: Weight of the teacher's masks of unlabeled samples.
-            area_weight: Weight of the prior of areas.
             decay: Factor of the averaged weights an update.
             radius_range: Lowest and highest radius of objects, px.
             min_confidence: Confidence from which an object counts, 0 to 1.
         """
         super().__init__()
-        self.weight, self.teacher_weight, self.area_weight = weight, teacher_weight, area_weight
+        self.weight, self.teacher_weight = weight, teacher_weight
         self.decay, self.min_confidence = decay, min_confidence
         self.areas = (math.pi * radius_range[0] ** 2, math.pi * radius_range[1] ** 2)
         self.teacher: SegmentationNetwork | None = None

@@ -56,7 +56,7 @@ def test_the_deviation_is_that_of_the_closed_form():
 def test_correlation_is_found():
     ones = torch.ones(len(X), dtype=torch.float64)
     for correlation in (0.0, 0.5, 0.9):
-        estimates = [autocorrelation(noise[:, None], ones, ones > 0, 2) for noise in noises(40, correlation)]
+        estimates = [autocorrelation(noise[:, None], ones, ones > 0, 2, 0.98) for noise in noises(40, correlation)]
         assert abs(sum(estimates) / 40 - correlation) < 0.05
 
 

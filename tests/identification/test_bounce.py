@@ -36,7 +36,7 @@ def softer_when_hard(speed):
 def test_what_each_impact_keeps():
     times, down, expected = bouncing_heights(softer_when_hard)
     hits = impacts.find_bounces(times, down, 0.2, BounceSettings())
-    restitutions = bounce.impact_restitutions(times, down, hits, FLOOR)
+    restitutions = bounce.impact_restitutions(times, down, hits, FLOOR, BounceSettings.min_flight_samples)
     assert len(restitutions) >= 4
     # Of flights of twenty samples, with 0.2 px of noise, which are led on to the floor by two samples at either end.
     np.testing.assert_allclose(restitutions[:4, 1], expected[:4], atol=0.02)

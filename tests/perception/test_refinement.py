@@ -20,7 +20,7 @@ def _localize(picture):
     behind = np.broadcast_to(WALL, picture.shape).astype(np.float32)
     target = Target(np.arange(3.0), np.tile(MIDDLE, (3, 1)), BALL, 2 * RADIUS)
     localizer = Localizer(behind, np.full(picture.shape[:2], 12.0))
-    return localizer.detect(np.round(picture).astype(np.uint8), 1, target)
+    return localizer.detect(np.round(picture).astype(np.uint8), 1, target, ())
 
 
 @pytest.mark.parametrize("spoiled", ["shadow", "string"])

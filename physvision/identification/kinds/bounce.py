@@ -81,11 +81,7 @@ def _differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settin
 
 
 def impact_restitutions(
-    times: Samples,
-    heights: Samples,
-    bounces: list[int],
-    floor: float,
-    min_samples: int = BounceSettings.min_flight_samples,
+    times: Samples, heights: Samples, bounces: list[int], floor: float, min_samples: int
 ) -> Float[np.ndarray, "impacts 2"]:
     """Return the duration of the flight before each impact, s, and the impact's restitution.
 

@@ -90,7 +90,7 @@ def steady_part(line: StraightTrack, settings: IdentificationSettings) -> Straig
     """
     positions = np.stack([line.distances, np.zeros_like(line.distances)], 1)
     parabola = settings.parabola
-    window = parabola_window(line.times, positions, parabola.noise_ratio * line.noise, settings=parabola)
+    window = parabola_window(line.times, positions, parabola.noise_ratio * line.noise, False, parabola)
     min_spread = settings.line.min_moving_fraction * np.ptp(line.distances)
     if window is None or np.ptp(line.distances[slice(*window)]) < min_spread:
         raise UnsuitableError("no stretch of it moves with a constant acceleration")
