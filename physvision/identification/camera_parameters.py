@@ -18,7 +18,7 @@ def estimate_camera(cameras: CameraFits) -> dict[str, Parameter]:
         cameras: Fits with each prior of the camera; without an arbitrary one, nothing is estimated.
     """
     fit = cameras.arbitrary
-    if fit is None or not fit.evidence.view.pictured:
+    if fit is None or not fit.evidence.view.has_picture:
         return {}
     settings = fit.evidence.settings.parameters
     samples, prior = sample_camera(fit, settings.draws), sample_camera_prior(fit, settings.draws)
@@ -28,7 +28,7 @@ def estimate_camera(cameras: CameraFits) -> dict[str, Parameter]:
             continue
         lowest, low, value, high, highest = np.quantile(samples[name], _QUANTILES).tolist()
         prior_low, prior_high = np.quantile(prior[name], [0.16, 0.84]).tolist()
-        shown = high - low < settings.max_prior_fraction * (prior_high - prior_low)
-        reason = "" if shown else "the motion hardly shows it"
-        parameters[name] = Parameter(value, unit, (low, high), (lowest, highest), shown, reason)
+        is_identifiable = high - low < settings.max_prior_fraction * (prior_high - prior_low)
+        reason = "" if is_identifiable else "the motion hardly shows it"
+        parameters[name] = Parameter(value, unit, (low, high), (lowest, highest), is_identifiable, reason)
     return parameters

@@ -73,7 +73,7 @@ class CameraFits:
 def arbitrary_camera_cost(fit: Fit) -> float:
     """Return twice the logarithm of the odds for a careful camera that the priors alone give; zero for such a fit."""
     view = fit.evidence.view
-    if not (view.arbitrary and view.pictured):
+    if not (view.arbitrary and view.has_picture):
         return 0.0
     careful = Unknowns(replace(view, arbitrary=False).unknowns(fit.evidence.dt))
     careful_std = {unknown.name: unknown.std for unknown in careful} | {"tilt": view.settings.careful.roll}
@@ -95,7 +95,7 @@ def arbitrary_camera_cost(fit: Fit) -> float:
 def arbitrary_camera(fit: Fit) -> Fit | None:
     """Fit the same model with an arbitrary camera; None if the picture is unknown, or the search diverges."""
     view = fit.evidence.view
-    if not (view.filmed and view.pictured) or view.arbitrary:
+    if not (view.has_camera and view.has_picture) or view.arbitrary:
         return None
     return _refit(fit, arbitrary=True)
 
@@ -103,7 +103,7 @@ def arbitrary_camera(fit: Fit) -> Fit | None:
 def careful_camera(fit: Fit) -> Fit | None:
     """Fit the same model with a careful camera; None if the picture is unknown, or the search diverges."""
     view = fit.evidence.view
-    return _refit(fit, arbitrary=False) if view.pictured and view.arbitrary else None
+    return _refit(fit, arbitrary=False) if view.has_picture and view.arbitrary else None
 
 
 def _refit(fit: Fit, arbitrary: bool) -> Fit | None:
@@ -117,7 +117,7 @@ def _refit(fit: Fit, arbitrary: bool) -> Fit | None:
 def sample_posterior(fit: Fit, posterior: MixturePosterior, count: int) -> Float[Tensor, "samples unknowns"]:
     """Draw deviations of a fit's z from its minimum, of cameras that can be if the camera is arbitrary."""
     view = fit.evidence.view
-    if not (view.arbitrary and view.pictured):
+    if not (view.arbitrary and view.has_picture):
         return posterior.sample(count)
     return _condition(fit, posterior, count)[0]
 

@@ -1,4 +1,4 @@
-"""Fits of the candidate kinds of motion, and their comparison by Bayes' information criterion."""
+"""Fits of the candidate kinds of motion, and their comparison by the Bayesian information criterion."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from physvision.identification.model import Evidence, MotionModel, UnsuitableErr
 from physvision.identification.settings import SelectionSettings
 from physvision.identification.signatures import contradiction
 
-TRACKED, FITTED = 0.4, 0.8  # fractions of a typical identification after the tracking and after the fits
+TRACKING_END, FITTING_END = 0.4, 0.8  # fractions of the work at which tracking and fits are complete
 # Kinds whose future a small error of their state may change at will.
 _SENSITIVE_KINDS = ("double_pendulum", "collision", "bounce")
 
 
 def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> float:
-    """Return Bayes' information criterion of a fit, larger is better.
+    """Return the Bayesian information criterion (BIC) of a fit, signed so that larger is better.
 
     A sample that a model leaves out counts as if the object could be anywhere.
 
@@ -80,14 +80,14 @@ def kind_scores(candidates: Candidates) -> dict[str, float]:
         track.name: _uniform_score(replace(candidates.evidence, tracks=[track]), autocorrelation)
         for track in candidates.evidence.tracks
     }
-    alone = dict(uniform)
+    object_scores = dict(uniform)
     for fit in candidates.object_fits:
         name = fit.evidence.tracks[0].name
-        alone[name] = max(alone[name], score(fit, autocorrelation, tracker_bias(fit)))
+        object_scores[name] = max(object_scores[name], score(fit, autocorrelation, tracker_bias(fit)))
     scores = {}
     for kind, fit in fits.items():
         involved = {track.name for track in fit.evidence.tracks}
-        rest = sum(value for name, value in alone.items() if name not in involved)
+        rest = sum(value for name, value in object_scores.items() if name not in involved)
         scores[kind] = score(fit, autocorrelation, tracker_bias(fit)) + rest
     return scores
 
@@ -190,7 +190,7 @@ def fit_candidates(
     """
     candidates = Candidates(evidence, {}, {}, [])
     for number, (name, kind) in enumerate(kinds.items()):
-        progress(f"fitting {name.replace('_', ' ')}", TRACKED + (FITTED - TRACKED) * number / len(kinds))
+        progress(f"fitting {name.replace('_', ' ')}", TRACKING_END + (FITTING_END - TRACKING_END) * number / len(kinds))
         fits, reasons = _object_fits(evidence, kind, check_law=len(kinds) > 1)
         if fits:
             candidates.fits[name] = _select_objects(fits)
@@ -222,7 +222,7 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
         ((kind, fit),) = candidates.fits.items()
         holdout = evaluate_holdout(fit)
         is_gross = holdout is not None and holdout.relative_error > settings.max_single_miss
-        if not is_gross or (reason := unpredicted(fit, check_determined=False)) is None:
+        if not is_gross or (reason := prediction_failure(fit, check_determined=False)) is None:
             return candidates
         return replace(candidates, fits={}, rejected={kind: reason})
     rejected = dict(candidates.rejected)
@@ -230,7 +230,7 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
         if odds < settings.min_successor_odds:
             reason = "it is far less likely than one that is rejected"
         else:
-            reason = unpredicted(candidates.fits[kind], check_determined=True)
+            reason = prediction_failure(candidates.fits[kind], check_determined=True)
         if reason is None:
             fits = {name: fit for name, fit in candidates.fits.items() if name not in rejected}
             return replace(candidates, fits=fits, rejected=rejected)
@@ -238,7 +238,7 @@ def reject_unpredicted(candidates: Candidates) -> Candidates:
     return replace(candidates, fits={}, rejected=rejected)
 
 
-def unpredicted(fit: Fit, check_determined: bool) -> str | None:
+def prediction_failure(fit: Fit, check_determined: bool) -> str | None:
     """Return by how much a fit misses its last third, where noise, bias and sensitivity do not explain it.
 
     Args:
@@ -328,9 +328,9 @@ def _relax(fit: Fit) -> Fit:
         evidence = fit.evidence
         relaxations = [(evidence, model) for model in fit.model.relaxations]
         threshold = evidence.settings.selection.min_autocorrelation
-        if not evidence.view.filmed and fit.uncertainty.autocorrelation > threshold:
-            relaxations.append((replace(evidence, view=evidence.view.as_filmed()), fit.model))
-        if evidence.view.pictured and not evidence.view.arbitrary and fit.uncertainty.autocorrelation > threshold:
+        if not evidence.view.has_camera and fit.uncertainty.autocorrelation > threshold:
+            relaxations.append((replace(evidence, view=evidence.view.with_camera()), fit.model))
+        if evidence.view.has_picture and not evidence.view.arbitrary and fit.uncertainty.autocorrelation > threshold:
             relaxations.append((replace(evidence, view=replace(evidence.view, arbitrary=True)), fit.model))
         refits = []
         for relaxed_evidence, model in relaxations:

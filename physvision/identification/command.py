@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from physvision.camera import read_calibration
 from physvision.core import FileError, InputError, PhysvisionError
-from physvision.identification.candidates import FITTED
+from physvision.identification.candidates import FITTING_END
 from physvision.identification.custom_scene import CustomScene
 from physvision.identification.formatting import describe_rivals, in_degrees, round_to_interval
 from physvision.identification.kinds import KINDS, KNOWN_NAMES
@@ -94,7 +94,7 @@ def run_command(arguments: Sequence[str]) -> int:
     source = _open_source(options.video, options.unit, options.fps)
     progress = _ProgressLine()
     result = identify(source, motion, known_values, progress=progress, **clip_options)
-    progress("writing", FITTED)
+    progress("writing", FITTING_END)
     folder = Path(options.out) if options.out else Path("out") / Path(options.video).stem
     paths = save_results(result, folder, source, options.film, options.start, options.decimal)
     progress.clear()

@@ -164,8 +164,10 @@ class StartSearch:
         valid = np.isfinite(positions).all(1)
         degree = 1 if valid.sum() < 5 else 2
         velocity = fit_polynomial(times[:count][valid], positions[valid], degree)[1].reshape(-1, 2)
-        target = rotate(torch.from_numpy(velocity).expand(len(q), -1, -1), -tilt[:, None]) / scale[:, None, None]
-        target = target * target.new_tensor([1.0, -1.0])
+        plane_velocity = (
+            rotate(torch.from_numpy(velocity).expand(len(q), -1, -1), -tilt[:, None]) / scale[:, None, None]
+        )
+        plane_velocity = plane_velocity * plane_velocity.new_tensor([1.0, -1.0])
         columns = []
         with torch.no_grad():
             for axis in range(engine.nv):
@@ -176,7 +178,7 @@ class StartSearch:
                 columns.append(((forward - backward) @ self.plane.T / (2 * nudge)).flatten(1))
         jacobian = torch.stack(columns, 2)
         inverse = torch.linalg.pinv(jacobian, rtol=0.05)
-        velocities = (inverse @ target.flatten(1).unsqueeze(-1)).squeeze(-1)
+        velocities = (inverse @ plane_velocity.flatten(1).unsqueeze(-1)).squeeze(-1)
         null_space = torch.eye(engine.nv, dtype=q.dtype) - inverse @ jacobian
         random = torch.stack([self._uniform(generator, -3, 3) for _ in range(engine.nv)], 1)
         return velocities + (null_space @ random.unsqueeze(-1)).squeeze(-1)

@@ -128,7 +128,7 @@ def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
         observed,
         observe,
         weight,
-        delay=partial(_readout_delay, view, rows) if view.filmed else None,
+        delay=partial(_readout_delay, view, rows) if view.has_camera else None,
     )
 
 

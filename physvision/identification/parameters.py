@@ -61,7 +61,7 @@ class _Propagation:
         samples: Joint samples of the identifiable ones in random order, those within the bounds and all, projected onto
             them.
         posterior: Posterior of z.
-        by_z: Derivatives of the identifiable ones by z.
+        z_derivatives: Derivatives of the identifiable ones with respect to z.
         known_errors: Effect on them of one standard deviation of each known value.
     """
 
@@ -69,7 +69,7 @@ class _Propagation:
     estimates: Float[np.ndarray, " parameters"]
     samples: tuple[Float[np.ndarray, "feasible parameters"], Float[np.ndarray, "draws parameters"]]
     posterior: MixturePosterior
-    by_z: Float[Tensor, "parameters unknowns"]
+    z_derivatives: Float[Tensor, "parameters unknowns"]
     known_errors: Float[Tensor, "parameters known_values"]
 
 
@@ -99,7 +99,7 @@ def estimate_parameters(fit: Fit, cameras: CameraFits | None = None) -> dict[str
             estimate = float(result.estimates[index])
             draws = samples[:, index], projected[:, index]
             parameter = _estimate(_bounds(name, fit), estimate, draws, unit, settings)
-            budget = _budget(parameter, result.posterior, result.by_z[index], result.known_errors[index])
+            budget = _budget(parameter, result.posterior, result.z_derivatives[index], result.known_errors[index])
             parameters[name] = replace(parameter, meaning=fit.model.meanings.get(name, ""), budget=budget)
     return parameters
 
@@ -134,30 +134,37 @@ def _propagate(fit: Fit, settings: ParameterSettings) -> _Propagation:
         scalars = (torch.as_tensor(parameters[name]).reshape(()) for name in identifiable)
         return torch.stack([z.new_zeros(()), *scalars])
 
-    by_z, by_known = (part.detach()[1:] for part in torch.autograd.functional.jacobian(vector, (fit.z, known_values)))
+    z_derivatives, known_derivatives = (
+        part.detach()[1:] for part in torch.autograd.functional.jacobian(vector, (fit.z, known_values))
+    )
     generator = torch.Generator().manual_seed(1)
     posterior = mixture_posterior(fit.problem, fit.z, linearization=fit.linearization)
-    deviations = sample_posterior(fit, posterior, settings.draws) @ by_z.T
+    deviations = sample_posterior(fit, posterior, settings.draws) @ z_derivatives.T
     noise = torch.randn(settings.draws, len(names), generator=generator, dtype=torch.float64)
-    deviations += noise * known_std @ by_known.T
+    deviations += noise * known_std @ known_derivatives.T
     estimates = np.array([float(torch.as_tensor(values[name])) for name in identifiable])
     limits = [_bounds(name, fit) for name in identifiable]
     samples = _feasible_samples(limits, estimates, deviations.numpy(), settings)
     projected = _projected_samples(limits, estimates, deviations.numpy())
-    return _Propagation(values, estimates, (samples, projected), posterior, by_z, by_known * known_std)
+    return _Propagation(
+        values, estimates, (samples, projected), posterior, z_derivatives, known_derivatives * known_std
+    )
 
 
-def _budget(parameter: Parameter, posterior: MixturePosterior, by_z: Tensor, known_errors: Tensor) -> dict[str, float]:
+def _budget(
+    parameter: Parameter, posterior: MixturePosterior, z_derivatives: Tensor, known_errors: Tensor
+) -> dict[str, float]:
     """Return the standard uncertainty of a parameter by its source; bounds reduce all sources alike."""
     if parameter.interval_68 is None:
         return {}
-    total, white = (
-        float(by_z @ covariance @ by_z) for covariance in (posterior.covariance, posterior.white_covariance)
+    variance, white_variance = (
+        float(z_derivatives @ covariance @ z_derivatives)
+        for covariance in (posterior.covariance, posterior.white_covariance)
     )
     variances = {
         "known_values": float(known_errors.square().sum()),
-        "tracking": white,
-        "model": max(total - white, 0.0),
+        "tracking": white_variance,
+        "model": max(variance - white_variance, 0.0),
     }
     half_width = (parameter.interval_68[1] - parameter.interval_68[0]) / 2
     factor = half_width / math.sqrt(max(sum(variances.values()), 1e-300))

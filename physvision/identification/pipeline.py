@@ -16,7 +16,7 @@ from physvision.core.checks import check_positive
 from physvision.identification import track_preparation as preparation
 from physvision.identification.camera_parameters import estimate_camera
 from physvision.identification.candidates import (
-    FITTED,
+    FITTING_END,
     Candidates,
     compare_cameras,
     fit_candidates,
@@ -93,8 +93,11 @@ def identify(
         tracks = preparation.select_tracks(source, object, start, stop, settings.tracks)
         view = _view_of_tracks(tracks, size, settings.view)
     if fps is not None:
-        slowness = [fps * preparation.frame_interval(track.times, settings.tracks) for track in tracks]
-        tracks = [replace(track, times=track.times / part) for track, part in zip(tracks, slowness, strict=True)]
+        slow_motion_factors = [fps * preparation.frame_interval(track.times, settings.tracks) for track in tracks]
+        tracks = [
+            replace(track, times=track.times / factor)
+            for track, factor in zip(tracks, slow_motion_factors, strict=True)
+        ]
     if any(track.unit == "m" for track in tracks):
         priors.setdefault("scale", KnownValue(1.0))
     tracks, notes = _prepare_tracks(tracks, motion, min_tracks, settings)
@@ -113,7 +116,7 @@ def identify(
         if not candidates.fits:
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in candidates.rejected.items())
             raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
-        progress("intervals", FITTED)
+        progress("intervals", FITTING_END)
         return _build_result(candidates, tracks, notes)
 
 

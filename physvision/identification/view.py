@@ -34,8 +34,8 @@ class View:
         width: Width of the picture, pixels.
         height: Height of the picture, pixels.
         corner: Position of its upper left corner, pixels.
-        filmed: If true, a camera took the picture: at an angle, and one row after another.
-        pictured: If true, the picture is known, and with it where the lens is centered.
+        has_camera: If true, a camera took the picture: at an angle, and one row after another.
+        has_picture: If true, the picture is known, and with it where the lens is centered.
         arbitrary: If true, the camera may stand at any angle and have any lens.
         settings: Priors of the camera.
     """
@@ -43,8 +43,8 @@ class View:
     width: float
     height: float
     corner: tuple[float, float] = (0.0, 0.0)
-    filmed: bool = True
-    pictured: bool = True
+    has_camera: bool = True
+    has_picture: bool = True
     arbitrary: bool = False
     settings: ViewSettings = _DEFAULTS
 
@@ -55,11 +55,11 @@ class View:
         center = (positions.min(0) + positions.max(0)) / 2
         span = settings.table_margin * max(float(np.ptp(positions, axis=0).max()), 1e-9)
         corner = (float(center[0]) - span / 2, float(center[1]) - span / 2)
-        return cls(span, span, corner, filmed=False, pictured=False, settings=settings)
+        return cls(span, span, corner, has_camera=False, has_picture=False, settings=settings)
 
-    def as_filmed(self) -> View:
+    def with_camera(self) -> View:
         """Return the view by a camera at an unknown angle; people measure from close by, and from one side."""
-        return replace(self, filmed=True, arbitrary=True)
+        return replace(self, has_camera=True, arbitrary=True)
 
     @property
     def prior(self) -> CameraPrior:
@@ -68,13 +68,13 @@ class View:
         if not self.arbitrary:
             return careful
         # The axes of a table are upright, wherever its camera stood.
-        return arbitrary if self.pictured else replace(arbitrary, roll=careful.roll)
+        return arbitrary if self.has_picture else replace(arbitrary, roll=careful.roll)
 
     @property
     def calibration(self) -> Calibration | None:
         """Calibration of the camera for this picture; None if unknown."""
         calibration = self.settings.calibration
-        return calibration.resized(self.width, self.height) if calibration and self.pictured else None
+        return calibration.resized(self.width, self.height) if calibration and self.has_picture else None
 
     @property
     def center(self) -> tuple[float, float]:
@@ -89,7 +89,7 @@ class View:
 
     def unknowns(self, dt: float) -> list[Unknown]:
         """Return the unknowns of a camera that takes a frame every `dt` seconds."""
-        if not self.filmed:
+        if not self.has_camera:
             return []
         settings, prior, bound = self.settings, self.prior, self.settings.max_keystone
         # The rows of a frame are read before the next frame begins.
@@ -100,7 +100,7 @@ class View:
             Unknown("foreshortening", [0.0, 0.0], scale=_FORESHORTENING_STEP, std=prior.foreshortening),
         ]
         calibration = self.calibration
-        if self.pictured and (calibration is None or not calibration.coefficients):
+        if self.has_picture and (calibration is None or not calibration.coefficients):
             unknowns.append(Unknown("distortion", 0.0, scale=_DISTORTION_STEP, std=prior.distortion))
         return unknowns
 

@@ -247,26 +247,26 @@ def _resolve_colors(
     """
     nearest = np.take_along_axis(values, np.abs(values - inpainted).max(-1).argmin(0)[None, :, None], 0)[0]
     matches = np.abs(values - nearest).max(-1) < tolerance
-    rare = (values * matches[..., None]).sum(0) / matches.sum(0)[:, None]
+    rare_colors = (values * matches[..., None]).sum(0) / matches.sum(0)[:, None]
     # The typical color stays, unless a rarer one fits the surroundings much better.
     typical_matches = np.abs(values - typical).max(-1) < tolerance
     typical_saliency = _saliency(typical - inpainted, typical_matches.mean(0), tolerance, settings)
-    stays = typical_saliency <= _saliency(nearest - inpainted, matches.mean(0), tolerance, settings)
-    colors = np.where(stays[:, None], typical, rare)
+    keeps_typical = typical_saliency <= _saliency(nearest - inpainted, matches.mean(0), tolerance, settings)
+    colors = np.where(keeps_typical[:, None], typical, rare_colors)
     # A pixel that is rarely or never uncovered takes the rare or the inpainted color, if what covers it has the color
     # of an object that moves nearby. A shadow's color may be that of the background elsewhere and says nothing.
     foreground = values[~matches & ~typical_matches & ambiguous]
     salient = np.abs(colors - inpainted).max(-1) > 2 * tolerance
     object_colors = _frequent_colors(foreground, settings)
-    plain_colors = _frequent_colors(colors[~salient], settings)
-    is_distinct = (np.abs(object_colors[:, None] - plain_colors).max(-1) > 2 * tolerance).all(1)
+    background_colors = _frequent_colors(colors[~salient], settings)
+    is_distinct = (np.abs(object_colors[:, None] - background_colors).max(-1) > 2 * tolerance).all(1)
     object_colors = object_colors[is_distinct]
     salient = np.flatnonzero(salient)
     if len(salient) and len(object_colors):
         hidden = _matches_any(values[:, salient], object_colors, 2 * tolerance).mean(0)
-        fits = np.abs(rare - inpainted)[salient].max(-1) < 2 * tolerance
-        visible = fits & (hidden + matches[:, salient].mean(0) > settings.min_hidden_fraction)
-        colors[salient[visible]] = rare[salient[visible]]
+        matches_surroundings = np.abs(rare_colors - inpainted)[salient].max(-1) < 2 * tolerance
+        visible = matches_surroundings & (hidden + matches[:, salient].mean(0) > settings.min_hidden_fraction)
+        colors[salient[visible]] = rare_colors[salient[visible]]
         covered = salient[~visible & (hidden > settings.min_hidden_fraction)]
         colors[covered] = inpainted[covered]
     return colors, object_colors
@@ -292,7 +292,7 @@ def _matches_any(values: np.ndarray, colors: np.ndarray, tolerance: float) -> np
 
 
 def _saliency(offset: np.ndarray, frequency: np.ndarray, tolerance: float, settings: BackgroundSettings) -> np.ndarray:
-    """Rate the saliency of colors as a background: far from the inpainted color, or rare."""
+    """Return how much colors stand out as those of a background: far from the inpainted color, or rare."""
     distance = np.minimum(np.abs(offset).max(-1) / tolerance, settings.max_distance)
     return distance - settings.rarity_weight * np.log(np.maximum(frequency, 1e-3))
 

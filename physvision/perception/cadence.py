@@ -1,9 +1,9 @@
-"""Cadence of clips whose frame rate was converted: frames were dropped or shown twice, and all stamped evenly.
+"""Cadence of clips whose frame rate was converted: frames were dropped or repeated, and all timestamped evenly.
 
 From 30 frames a second a program makes 25 by dropping every sixth, and from 24 it makes 30 by repeating every fourth. A
 smooth motion then advances twice as far in one of five steps, or not at all, again and again: frame k of the file is
 frame floor(r k + phase) of the camera, where r is the ratio of their rates. The rate and the phase that make the motion
-far smoother tell the times of the camera's frames, which have the mean rate of the stamps.
+far smoother tell the times of the camera's frames, which have the mean rate of the timestamps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def find_cadence(
     """Find the conversion of the frame rate that makes a track far smoother; None if there is none.
 
     Args:
-        times: Stamps of the frames, s.
+        times: Timestamps of the frames, s.
         positions: Positions of an object, NaN where it is not observed.
         settings: Thresholds of the conversions.
     """
@@ -80,7 +80,7 @@ def _phases(low: float, high: float, count: int) -> Float[np.ndarray, " phases"]
 def _conversions(
     times: np.ndarray, camera_fps: Sequence[float], phases: np.ndarray, settings: CadenceSettings
 ) -> Iterator[Cadence]:
-    """Yield conversions from these frame rates to that of the stamps, with these phases."""
+    """Yield conversions from these frame rates to that of the timestamps, with these phases."""
     step, number = float(np.mean(np.diff(times))), np.arange(len(times))
     for rate in camera_fps:
         ratio = rate * step
@@ -91,7 +91,7 @@ def _conversions(
             frames = np.floor(ratio * number + phase)
             is_repeat = np.append(False, np.diff(frames) == 0)
             distinct = np.flatnonzero(~is_repeat)
-            # Stamps must increase, so a repeated frame lies between its neighbors.
+            # Timestamps must increase, so a repeated frame lies between its neighbors.
             frames = np.interp(number, distinct, frames[distinct])
             if is_repeat[-1]:
                 frames[-1] += 0.5 * math.ceil(ratio)

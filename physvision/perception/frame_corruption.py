@@ -72,9 +72,9 @@ class FrameCorruption(nn.Module):
             frames = self._blur(frames)
         if self.noise:
             severity = self._severity(self.noise, frames)
-            noisy = severity.flatten() > 0
+            is_noisy = severity.flatten() > 0
             frames = frames.clone()
-            frames[noisy] += severity[noisy] * torch.randn_like(frames[noisy])
+            frames[is_noisy] += severity[is_noisy] * torch.randn_like(frames[is_noisy])
         return frames.clamp(0, 1)
 
     def _severity(self, maximum: float, frames: Tensor) -> Tensor:
@@ -110,9 +110,9 @@ class FrameCorruption(nn.Module):
         if self.fixed_severity:
             return gaussian_blur(frames, self.blur)
         sigma = self.blur * float(torch.rand(()))
-        blurred = torch.rand(len(frames), device=frames.device) < self.probability
+        is_blurred = torch.rand(len(frames), device=frames.device) < self.probability
         frames = frames.clone()
-        frames[blurred] = gaussian_blur(frames[blurred], max(sigma, 1e-3))
+        frames[is_blurred] = gaussian_blur(frames[is_blurred], max(sigma, 1e-3))
         return frames
 
 
@@ -121,12 +121,12 @@ def gaussian_blur(frames: Float[Tensor, "*batch height width"], sigma: float) ->
 
     A sum of shifted images is several times faster on a CPU than a convolution with a single channel.
     """
-    reach = check_count("radius of the blur kernel", max(1, round(3 * sigma)))
-    offsets = torch.arange(-reach, reach + 1, dtype=frames.dtype, device=frames.device)
+    kernel_radius = check_count("radius of the blur kernel", max(1, round(3 * sigma)))
+    offsets = torch.arange(-kernel_radius, kernel_radius + 1, dtype=frames.dtype, device=frames.device)
     kernel = torch.exp(-0.5 * (offsets / sigma).square())
     taps = list(enumerate((kernel / kernel.sum()).tolist()))
     height, width = frames.shape[-2:]
-    padded = functional.pad(frames.reshape(-1, 1, height, width), (reach, reach, reach, reach), mode="reflect")
+    padded = functional.pad(frames.reshape(-1, 1, height, width), [kernel_radius] * 4, mode="reflect")
     rows = torch.stack([weight * padded[..., k : k + height, :] for k, weight in taps]).sum(0)
     blurred = torch.stack([weight * rows[..., k : k + width] for k, weight in taps]).sum(0)
     return blurred.reshape(frames.shape)

@@ -55,12 +55,12 @@ class HandTracker:
 
     def required_frames(self, detections: _Detections) -> range:
         """Frames that tracking back needs: those in the hand, those that show the object's colors, a few before."""
-        strong, first_clear = _strong_detections(detections), self.first_clear_frame(detections)
-        if not strong:
+        strong_detections, first_clear = _strong_detections(detections), self.first_clear_frame(detections)
+        if not strong_detections:
             return range(0)
-        first = max(0, min(strong) - self.settings.static_frames[1])
+        first = max(0, min(strong_detections) - self.settings.static_frames[1])
         if not first_clear:
-            return range(first, min(strong))
+            return range(first, min(strong_detections))
         first = min(first, max(0, first_clear - self.settings.max_frames))
         return range(first, first_clear + self.settings.clear_frames)
 
@@ -111,16 +111,19 @@ class HandTracker:
             frames: Aligned frames by number, as `required_frames` lists them.
             detections: Detections of the object in all frames.
         """
-        strong = _strong_detections(detections)
-        if len(strong) < 2:
+        strong_detections = _strong_detections(detections)
+        if len(strong_detections) < 2:
             return False
-        first, second = list(strong)[:2]
+        first, second = list(strong_detections)[:2]
         nearest, farthest = self.settings.static_frames
         earlier_frames = [first - offset for offset in range(nearest, farthest + 1)]
         if any(number not in frames for number in earlier_frames):
             return False
-        position, area = strong[first].position, float(np.median([item.area for item in strong.values()]))
-        step = float(np.linalg.norm(strong[second].position - position)) / (second - first)
+        position, area = (
+            strong_detections[first].position,
+            float(np.median([item.area for item in strong_detections.values()])),
+        )
+        step = float(np.linalg.norm(strong_detections[second].position - position)) / (second - first)
         radius = self.settings.static_radius * _radius(area) + step * farthest
         disc = _disc(self.background.shape, position, radius)
         background, threshold = self.background[disc], self.threshold[disc]

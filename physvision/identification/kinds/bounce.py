@@ -56,7 +56,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         window = indices[samples], times[samples], positions[samples]
         models.append(_model(evidence, *window, shifted, extent))
         if _differ(*window[1:], shifted, settings.bounce):
-            models.append(_model(evidence, *window, shifted, extent, differing=True))
+            models.append(_model(evidence, *window, shifted, extent, impacts_differ=True))
     return models
 
 
@@ -129,7 +129,7 @@ def _model(
     positions: np.ndarray,
     bounces: list[int],
     extent: float,
-    differing: bool = False,
+    impacts_differ: bool = False,
 ) -> MotionModel:
     """Return the model of a ball whose impacts follow one law, or differ from it by a push just after each."""
     settings = evidence.settings.bounce
@@ -143,7 +143,7 @@ def _model(
         notes.insert(0, f"{audio.num_bounces} bounces are heard, with a restitution of {audio.describe()}.")
     start = torch.tensor([float(guess.position[0])], dtype=torch.float64)
     engine = _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings.radius * evidence.pixel)
-    push_steps = _push_steps(times, bounces, engine.dt, settings) if differing else []
+    push_steps = _push_steps(times, bounces, engine.dt, settings) if impacts_differ else []
 
     def setup(values: Values) -> Setup:
         zero = torch.zeros_like(values["floor"])
@@ -179,7 +179,7 @@ def _model(
         scale=lambda values, known_values: _scale(values, known_values, radius),
         length_powers={"gravity": 1, "radius": 1},
         state_length_power=1,
-        notes=[_DIFFERING_NOTE] if differing else notes,
+        notes=[_DIFFERING_NOTE] if impacts_differ else notes,
     )
 
 

@@ -102,7 +102,7 @@ def _unknowns(
             "drag",
             settings.drag,
             settings.drag,
-            settings.drag_std if evidence.view.filmed else settings.table_drag_std,
+            settings.drag_std if evidence.view.has_camera else settings.table_drag_std,
             "1/m",
         ),
         Unknown("velocity", velocity, scale=0.1 * speed, unit="px/s"),
