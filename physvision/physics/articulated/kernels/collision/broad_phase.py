@@ -64,7 +64,7 @@ def separation_along_cached_normal(contact: Contact, s: System, world: int, pair
 
 @wp.func
 def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold: scalar):
-    """Return the first candidate from `pair` on whose group is not farther apart than `enough`.
+    """Return the first candidate from `pair` on whose group may be as close as `threshold`.
 
     Updates group separations.
     """

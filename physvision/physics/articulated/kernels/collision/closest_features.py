@@ -16,7 +16,7 @@ from .settings import COLLISION
 from .support_shapes import CYLINDER, ELLIPSOID, MIN_TILT_SINE, POLYTOPE, ConvexShape, size_scale, support_point
 
 ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
-MAX_HEIGHT_SHARE = wp.constant(scalar(COLLISION.max_witness_height))
+MAX_WITNESS_HEIGHT = wp.constant(scalar(COLLISION.max_witness_height))
 MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
 
@@ -26,7 +26,7 @@ class Feature:
 
     point: vec3
     radius: scalar  # about the point
-    scale: vec3
+    scale: vec3  # derivative of each coordinate of the point with respect to the size along it
     rim: vec3  # derivative of the point with respect to the radius of a cylinder
     curvature: mat33
     is_line: int
@@ -102,7 +102,7 @@ def support_feature(s: ConvexShape, hulls: HullModel, direction: vec3, witness: 
         feature.rim = radial_offset / s.size[0]
         feature.scale = half
         return feature
-    if wp.dot(direction, support.point - witness) < MAX_HEIGHT_SHARE * s.bounding_radius:
+    if wp.dot(direction, support.point - witness) < MAX_WITNESS_HEIGHT * s.bounding_radius:
         return material_point(s, witness)
     return material_point(s, support.point)
 
@@ -148,7 +148,7 @@ def finish_primitive(primitive: ContactPrimitive, a: ConvexShape, b: ConvexShape
 
 @wp.func(inline=False)
 def point_and_face(a: ConvexShape, b: ConvexShape, normal: vec3, feature: Feature, face_point: vec3, on_first: bool):
-    """Return the primitive of a point of one shape and a face through `level` of the other.
+    """Return the primitive of a point of one shape and a face through `face_point` of the other.
 
     The face belongs to the first shape if `on_first`. The normal points from the second shape to the first.
     """

@@ -68,18 +68,18 @@ def rim_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3)
     length = wp.length(lowest)
     adjoint.first = point_bar
     adjoint.rim_radius = wp.dot(point_bar, primitive.second_axis)
-    moved_bar = normal_bar
+    direction_bar = normal_bar
     if length > MIN_RIM_SINE:
         unit = lowest / length
         bar = primitive.rim[2] * point_bar
         unit_bar = primitive.rim[0] * bar + primitive.rim[1] * wp.cross(bar, axis)
         h = tangential_part(unit_bar, unit) / length
-        moved_bar = moved_bar - h + wp.dot(axis, h) * axis
+        direction_bar = direction_bar - h + wp.dot(axis, h) * axis
         axis_bar = primitive.rim[1] * wp.cross(unit, bar) + wp.dot(axis, normal) * h + wp.dot(axis, h) * normal
         # The adjoint acts at the center of the circle, not at the point.
         lever = -primitive.rim[2] * primitive.second_axis
         adjoint.first_rotation = wp.cross(axis, axis_bar) + wp.cross(lever, point_bar)
-    adjoint.second_rotation = wp.cross(normal, moved_bar)
+    adjoint.second_rotation = wp.cross(normal, direction_bar)
     return adjoint
 
 
@@ -145,9 +145,9 @@ def primitive_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar:
         adjoint.second_rotation = wp.cross(n, normal_bar)
     elif primitive.form == POINT_LINE:
         axis = primitive.second_axis
-        moved = tangential_part(g, axis)
-        adjoint.first = point_bar + moved
-        adjoint.second = -moved
+        transverse = tangential_part(g, axis)
+        adjoint.first = point_bar + transverse
+        adjoint.second = -transverse
         adjoint.second_rotation = wp.cross(axis, -distance * wp.dot(axis, g) * n)
     elif primitive.form == LINE_POINT:
         axis = primitive.first_axis

@@ -1,8 +1,8 @@
 """Limits of joints and of tendons as contacts with one direction; they follow the pairs of features.
 
 There are two for each joint: the separation of a lower limit is q − lower, that of an upper one upper − q; its only
-velocity is that of the joint. Behind them, a limit of a combination of joints (`dynamics/transmissions.py`) has its
-displacement as separation.
+velocity is that of the joint. Behind them, limits of tendons, whose length is a combination of joint positions
+(`dynamics/transmissions.py`), have their displacement as separation.
 
 The position of a ball joint is the angle θ = 2 atan2(|x|, w) of its quaternion (w, x), and its direction the axis u = x
 / |x|, along which its angular velocity changes θ. A rotation φ of the joint moves the axis by ½ cot(θ/2) (φ − u u·φ) +
@@ -20,7 +20,7 @@ from .contact_primitives import MIN_LENGTH, WeightedForces
 
 @wp.func
 def length_index(model: Model, pair: int):
-    """Return the number of the limit of a combination of joints that candidate `pair` is, negative for others."""
+    """Return which limit of a tendon's length candidate `pair` is, negative for the limit of a joint."""
     return pair - model.pairs.count - 2 * model.limits.count
 
 
@@ -68,9 +68,9 @@ def update_limit_positions(tree: Tree, contact: Contact, s: System, world: int, 
             contact.detection.limit_axis[world, limit] = axis / wp.max(sine, MIN_LENGTH)
             contact.detection.limit_position[world, limit] = scalar(2.0) * wp.atan2(sine, quaternion[0])
     for length in range(s.model.lengths.count):
-        t = s.model.lengths.row[length]
-        displacement = -s.model.transmissions.reference[world, t]
-        for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+        transmission = s.model.lengths.row[length]
+        displacement = -s.model.transmissions.reference[world, transmission]
+        for k in range(s.model.transmissions.start[transmission], s.model.transmissions.start[transmission + 1]):
             displacement += s.model.transmissions.coefficient[k] * q[world, row, s.model.transmissions.position[k]]
         contact.detection.length_displacement[world, length] = displacement
 
@@ -84,19 +84,19 @@ def write_limit_jacobian(tree: Tree, contact: Contact, s: System, world: int, sl
         return
     i = limit_joint_link(s.model, pair)
     direction = limit_sign(s.model, pair) * contact.detection.limit_axis[world, (pair - s.model.pairs.count) / 2]
-    length = wp.int32(0)
+    num_links = wp.int32(0)
     while i >= 0:
         # Links that carry the joint do not change its position, but they respond to its impulse.
         start = tree.first_velocity[i]
         for d in range(start, tree.first_velocity[i + 1]):
             along = z
-            if length == 0:
+            if num_links == 0:
                 along = direction[d - start]
             contact.blocks.jacobian[world, slot, d] = vec3(along, z, z)
-        contact.blocks.path[world, slot, length] = i
-        length += 1
+        contact.blocks.path[world, slot, num_links] = i
+        num_links += 1
         i = tree.parent[i]
-    contact.blocks.path_length[world, slot] = length
+    contact.blocks.path_length[world, slot] = num_links
 
 
 @wp.func
@@ -105,8 +105,8 @@ def max_limit_approach(tree: Tree, work: Workspace, s: System, world: int, row: 
     total = scalar(0.0)
     length = length_index(s.model, pair)
     if length >= 0:
-        row_index = s.model.lengths.row[length]
-        for k in range(s.model.transmissions.start[row_index], s.model.transmissions.start[row_index + 1]):
+        transmission = s.model.lengths.row[length]
+        for k in range(s.model.transmissions.start[transmission], s.model.transmissions.start[transmission + 1]):
             d = s.model.transmissions.velocity[k]
             speed = wp.abs(work.v[world, row, d]) + t * wp.abs(work.a[world, row, d])
             total += t * wp.abs(s.model.transmissions.coefficient[k]) * speed
@@ -132,13 +132,13 @@ def limit_separation_backward(
     """Add `bar` times the derivative of the separation to q_bar[row] and, unless `positions_only`, to limits."""
     length = length_index(s.model, pair)
     if length >= 0:
-        t = s.model.lengths.row[length]
-        for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
+        transmission = s.model.lengths.row[length]
+        for k in range(s.model.transmissions.start[transmission], s.model.transmissions.start[transmission + 1]):
             d = s.model.transmissions.velocity[k]
             work.q_bar[world, row, d] = work.q_bar[world, row, d] + s.model.transmissions.coefficient[k] * bar
         if s.contact_gradients.is_requested != 0 and positions_only == 0:
-            s.contact_gradients.transmissions.reference[world, t] = (
-                s.contact_gradients.transmissions.reference[world, t] - bar
+            s.contact_gradients.transmissions.reference[world, transmission] = (
+                s.contact_gradients.transmissions.reference[world, transmission] - bar
             )
         return
     sign = limit_sign(s.model, pair)
@@ -171,8 +171,8 @@ def limit_power_backward(
         x = w.forces[0, 0] * read3(work.step_velocity, world, w.row_after, start)
         x = x + w.forces[1, 0] * read3(work.step_velocity, world, w.row_virtual, start)
         x = x + w.forces[2, 0] * read3(work.step_velocity, world, w.row_before, start)
-        cotangent = wp.cos(half) / wp.max(wp.sin(half), MIN_LENGTH)
-        bar = cotangent * (x - wp.dot(x, axis) * axis) + wp.cross(x, axis)
+        half_angle_cotangent = wp.cos(half) / wp.max(wp.sin(half), MIN_LENGTH)
+        bar = half_angle_cotangent * (x - wp.dot(x, axis) * axis) + wp.cross(x, axis)
         bar = scalar(0.5) * limit_sign(s.model, pair) * bar
         for k in range(3):
             work.q_bar[world, row, start + k] = work.q_bar[world, row, start + k] + bar[k]

@@ -72,7 +72,7 @@ def add_shape_gradient(
     """Add the adjoints of a point, of a rotation about it and of a radius to the gradients of a shape.
 
     If the sizes s grow by δs, a normal n changes by −(n δs / s), in the axes of the shape; an edge rotates in the
-    opposite direction.
+    opposite direction. `reference` is that normal or edge.
     """
     shape_rotation = contact.detection.shape_rotation[world, shape]
     total_rotation_bar = wp.cross(point - contact.detection.shape_origin[world, shape], position_bar) + rotation_bar

@@ -1,8 +1,8 @@
-"""Direction of least penetration of two convex shapes, by a polytope that expands inside the set of differences.
+"""Direction of least penetration of two convex shapes, by the expanding polytope algorithm (EPA).
 
-The penetration along a normal n is h(n) = max n · (x_b − x_a), the support function of the differences. A polytope of
-some of these points lies inside, so the least distance of its faces is a lower bound of h, and h of any normal an upper
-one. The face of least distance is moved outward to its support point until both bounds agree; with
+The penetration along a normal n is h(n) = max n · (x_b − x_a), the support function of the Minkowski difference. A
+polytope of some of its points lies inside, so the least distance of its faces is a lower bound of h, and h of any
+normal an upper one. The face of least distance is moved outward to its support point until both bounds agree; with
 polytopes they do after finitely many points. Distances have signs, so that the origin need not be inside.
 """
 
@@ -19,7 +19,7 @@ MAX_FACES = 2 * MAX_POINTS
 EXACT_TOLERANCE = wp.constant(scalar(COLLISION.expansion_tolerance))
 ROUND_TOLERANCE = wp.constant(scalar(COLLISION.round_expansion_tolerance))
 VISIBLE_HEIGHT = wp.constant(scalar(COLLISION.visible_height))
-DEAD = wp.constant(scalar(1.0e30))  # distance of a face that is no more
+REMOVED = wp.constant(scalar(1.0e30))  # distance of a face that was removed from the polytope
 
 
 @wp.func
@@ -118,12 +118,12 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
             count = MAX_POINTS
         else:
             points[count] = point
-            # Faces that see the point go; the borders of what they leave get faces to the point.
+            # Faces that see the point are removed; each edge of the horizon that they leave gets a face to the point.
             edges = wp.int32(0)
             visible_count = wp.int32(0)
             for face in range(faces):
                 is_visible[face] = 0
-                if distance[face] < DEAD and wp.dot(outward[face], point) > distance[face] + VISIBLE_HEIGHT * size:
+                if distance[face] < REMOVED and wp.dot(outward[face], point) > distance[face] + VISIBLE_HEIGHT * size:
                     is_visible[face] = 1
                     visible[visible_count] = face
                     visible_count += 1
@@ -131,15 +131,15 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                 for k in range(3):
                     first = corner[visible[row], k]
                     second = corner[visible[row], (k + 1) % 3]
-                    is_border = bool(True)
+                    is_horizon = bool(True)
                     for neighbor in range(visible_count):
                         for j in range(3):
                             if (
                                 corner[visible[neighbor], j] == second
                                 and corner[visible[neighbor], (j + 1) % 3] == first
                             ):
-                                is_border = bool(False)
-                    if is_border and edges < MAX_FACES:
+                                is_horizon = bool(False)
+                    if is_horizon and edges < MAX_FACES:
                         edge_start[edges] = first
                         edge_end[edges] = second
                         edges += 1
@@ -155,7 +155,7 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                     corner[slot, 2] = count
                     cross = wp.cross(points[second] - points[first], point - points[first])
                     length = wp.length(cross)
-                    distance[slot] = DEAD  # of a face without area
+                    distance[slot] = REMOVED  # of a face without area
                     outward[slot] = vec3(z, z, z)
                     if length > MIN_LENGTH:
                         outward[slot] = cross / length
@@ -164,7 +164,7 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                     faces = wp.max(faces, slot)
             while slot < faces:
                 if is_visible[slot] != 0:
-                    distance[slot] = DEAD
+                    distance[slot] = REMOVED
                 slot += 1
             count += 1
     return best

@@ -171,15 +171,15 @@ def verify_modes(contact: Contact, world: int, start: int, end: int, friction_sc
 
 
 @wp.func
-def update_modes(contact: Contact, world: int, start: int, end: int, is_homotopy: bool, alone: bool):
-    """Adopt the modes that `verify_modes` stored, or only that with the largest violation if `alone`.
+def update_modes(contact: Contact, world: int, start: int, end: int, is_homotopy: bool, one_by_one: bool):
+    """Adopt the modes that `verify_modes` stored, or only that with the largest violation if `one_by_one`.
 
     A contact that closes during a homotopy slides at first, since it has slipped and bears nothing yet: in sticking
     mode it may pull, open again, and so on forever. Returns CHANGED, SETTLED, or LINEAR if the equations are linear and
     unchanged.
     """
     worst = wp.int32(-1)
-    if alone:
+    if one_by_one:
         for m in range(start, end):
             c = contact.solver.island_member[world, m]
             if contact.solver.next_mode[world, c] != contact.solver.mode[world, c]:
@@ -193,7 +193,7 @@ def update_modes(contact: Contact, world: int, start: int, end: int, is_homotopy
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         mode = contact.solver.mode[world, c]
-        if contact.solver.next_mode[world, c] != mode and (not alone or c == worst):
+        if contact.solver.next_mode[world, c] != mode and (not one_by_one or c == worst):
             closes = mode == OPEN and contact.blocks.law[world, c] == CONTACT
             mode = contact.solver.next_mode[world, c]
             if is_homotopy and closes:

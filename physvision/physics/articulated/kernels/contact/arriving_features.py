@@ -55,7 +55,7 @@ def store_start_poses(contact: Contact, s: System, world: int):
 
 
 @wp.func(inline=True)
-def features_at_start(contact: Contact, s: System, world: int, pair: int, features: FixedFeatures):
+def start_separation(contact: Contact, s: System, world: int, pair: int, features: FixedFeatures):
     """Return the separation of fixed features at the start of the flight; -1 where it is not known."""
     separation = scalar(UNWATCHED)
     primitive = fixed_primitive(
@@ -70,7 +70,7 @@ def features_at_start(contact: Contact, s: System, world: int, pair: int, featur
 
 
 @wp.func(inline=True)
-def features_now(contact: Contact, s: System, world: int, pair: int, features: FixedFeatures):
+def current_primitive(contact: Contact, s: System, world: int, pair: int, features: FixedFeatures):
     """Return the primitive of fixed features at the current poses."""
     primitive = fixed_primitive(
         convex_shape(contact, s, world, s.model.pairs.first[pair]),
@@ -101,8 +101,10 @@ def deepest_arrival(contact: Contact, s: System, world: int):
                             convex_shape(contact, s, world, s.model.pairs.second[pair]),
                             primitive,
                         )
-                        earlier = features_at_start(contact, s, world, pair, features)
-                        if earlier > level or (earlier > CONTACT_TOLERANCE and separation < -level):
+                        initial_separation = start_separation(contact, s, world, pair, features)
+                        if initial_separation > level or (
+                            initial_separation > CONTACT_TOLERANCE and separation < -level
+                        ):
                             arrival = pair
                             lowest = separation
     return arrival
@@ -126,10 +128,10 @@ def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world
                 convex_shape(contact, s, world, s.model.pairs.second[pair]),
                 pair_primitive(contact, s, world, pair),
             )
-            separation = features_now(contact, s, world, pair, features).separation
+            separation = current_primitive(contact, s, world, pair, features).separation
             if is_middle_searched != 0 and arrivals == 0 and separation > -GRAZING_DISTANCE:
                 contact.events.is_grazing[world] = 1
-            interval = make_bracket(scalar(0.0), time, features_at_start(contact, s, world, pair, features), separation)
+            interval = make_bracket(scalar(0.0), time, start_separation(contact, s, world, pair, features), separation)
             iteration = wp.int32(0)
             while (
                 iteration < MAX_ITERATIONS
@@ -138,7 +140,7 @@ def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world
             ):
                 t = secant_estimate(interval)
                 move_along_flight(tree, work, contact, s, world, row, t)
-                value = features_now(contact, s, world, pair, features).separation
+                value = current_primitive(contact, s, world, pair, features).separation
                 interval = narrow_bracket(interval, t, value, value > scalar(0.0))
                 iteration += 1
             time = interval.high
@@ -150,6 +152,6 @@ def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world
             arrivals = MAX_ARRIVALS
     if pair >= 0:
         move_along_flight(tree, work, contact, s, world, row, time)
-        store_impact(contact, world, row, features_now(contact, s, world, pair, features))
+        store_impact(contact, world, row, current_primitive(contact, s, world, pair, features))
         contact.events.duration[world, row] = time
         contact.events.impact_pair[world, row] = pair

@@ -75,10 +75,10 @@ def add_contact(
     count = contact.events.count[world, row]
     threshold = s.model.restitution_threshold
     velocity = contact_velocity(tree, contact, world, count, work.v, row)
-    gap = contact.detection.separation[world, pair]
+    separation = contact.detection.separation[world, pair]
     is_impact = velocity[0] < -threshold
-    is_arriving = is_impact and row == 0 and gap >= -CONTACT_TOLERANCE
-    if wp.abs(velocity[0]) <= threshold or (gap <= CONTACT_TOLERANCE and not is_arriving):
+    is_arriving = is_impact and row == 0 and separation >= -CONTACT_TOLERANCE
+    if wp.abs(velocity[0]) <= threshold or (separation <= CONTACT_TOLERANCE and not is_arriving):
         contact.blocks.pair[world, count] = pair
         contact.blocks.law[world, count] = CONTACT
         contact.blocks.initial_velocity[world, count] = velocity
@@ -277,8 +277,8 @@ def begin_event(
     state_row = wp.int32(row)
     uses_midpoint = wp.int32(NO_MIDPOINT)
     evaluation = wp.int32(0)
-    last = wp.int32(0)
-    while evaluation <= last:
+    last_evaluation = wp.int32(0)
+    while evaluation <= last_evaluation:
         forward_kinematics(tree, work, world, state_row)
         if evaluation == 0:
             update_poses_from_links(tree, work, contact, s, world, row)
@@ -292,19 +292,19 @@ def begin_event(
                     uses_midpoint = find_midpoint_trees(tree, work, contact, world, row, count, remaining)
                 if uses_midpoint != NO_MIDPOINT:
                     state_row = midpoint
-                    last = wp.where(uses_midpoint == CONTACT_MIDPOINT, evaluations, 2)
+                    last_evaluation = wp.where(uses_midpoint == CONTACT_MIDPOINT, evaluations, 2)
                     go_to_midpoint(tree, work, contact, world, row, state_row, remaining)
             contact.events.uses_midpoint[world, row] = uses_midpoint
         elif evaluation == 1 and uses_midpoint == CONTACT_MIDPOINT:
             move_blocks_to_midpoint(tree, work, contact, s, world, row, midpoint, count)
-        if evaluation > 0 or last == 0:
+        if evaluation > 0 or last_evaluation == 0:
             solve_forward_dynamics(tree, work, s.forces, world, step, row, interval)
-            if count > 0 and (evaluation == last or uses_midpoint == CONTACT_MIDPOINT):
+            if count > 0 and (evaluation == last_evaluation or uses_midpoint == CONTACT_MIDPOINT):
                 is_factored = wp.int32(evaluation == 2 and uses_midpoint == CONTACT_MIDPOINT)
                 evaluation_residual = solve_event(tree, work, contact, s, world, row, count, is_factored)
                 if not (evaluation_residual <= residual):  # NaN is kept
                     residual = evaluation_residual
-        if evaluation == 1 and last == 2:
+        if evaluation == 1 and last_evaluation == 2:
             update_midpoint_velocity(tree, work, contact, world, row, state_row, remaining)
         evaluation += 1
     return residual

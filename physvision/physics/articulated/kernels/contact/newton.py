@@ -251,7 +251,7 @@ def refine(
 
     A homotopy in compliance takes `slowness` times more and smaller steps. If Newton's method does not converge (rows
     that differ by rounding only cannot all stand still), the best iterate is kept, or the start, whose residual is
-    `present`.
+    `initial_residual`.
     """
     residual = scalar(1.0e30)
     best = initial_residual
@@ -276,11 +276,11 @@ def refine(
             best = residual
             accept(contact, world, start, end)
         factored = -1
-        alone = is_homotopy and changed_steps < end - start
-        outcome = update_modes(contact, world, start, end, is_homotopy, alone)
+        one_by_one = is_homotopy and changed_steps < end - start
+        outcome = update_modes(contact, world, start, end, is_homotopy, one_by_one)
         if outcome == LINEAR and current_compliance <= COMPLIANCE:
             factored = active_count
-        if current_compliance > COMPLIANCE and (outcome != CHANGED or not alone):
+        if current_compliance > COMPLIANCE and (outcome != CHANGED or not one_by_one):
             current_compliance = decay * current_compliance
         changed_steps += 1
         if outcome != CHANGED:

@@ -96,7 +96,7 @@ def is_group_active(contact: Contact, s: System, world: int, group: int):
 
 
 @wp.func(inline=True)
-def list_monitored(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
+def list_monitored_candidates(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """List the candidates that may end the flight, those within reach that do not take part in it.
 
     Returns their number, and that of pairs of convex shapes whose closest points take part, so that other features of
@@ -167,7 +167,7 @@ def find_event(tree: Tree, work: Workspace, contact: Contact, s: System, world: 
     duration = remaining
     impact_pair = wp.int32(-1)
     is_grazing = wp.int32(0)
-    count, watched = list_monitored(tree, work, contact, s, world, row)
+    count, watched = list_monitored_candidates(tree, work, contact, s, world, row)
     contact.events.monitored_count[world, row] = count + watched
     contact.events.has_fixed_features[world, row] = 0
     if wp.static(convex_pairs):
