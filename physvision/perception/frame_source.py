@@ -12,7 +12,6 @@ import numpy as np
 
 from physvision import video
 from physvision.core import Clip, InputError, StrPath
-from physvision.perception.settings import DEFAULT_SETTINGS
 
 Box = tuple[float, float, float, float]  # x and y of the upper left corner, width, height
 
@@ -31,10 +30,10 @@ class FrameSource:
     """
 
     source: Clip | StrPath
-    crop: Box | None = None
-    start: float | None = None
-    stop: float | None = None
-    max_side: int = DEFAULT_SETTINGS.background.max_side
+    crop: Box | None
+    start: float | None
+    stop: float | None
+    max_side: int
     truncations: set[str] = field(default_factory=set, init=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from physvision.report import ParameterRow, Units
 
 
 def parameter_rows(
-    model: PredictiveAutoencoder, scene: Scene, units: Units, estimates: Mapping[str, Tensor] | None = None
+    model: PredictiveAutoencoder, scene: Scene, units: Units, estimates: Mapping[str, Tensor] | None
 ) -> list[ParameterRow]:
     """List the parameters that the scene names, in reported units; equal values appear once.
 

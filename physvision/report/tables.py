@@ -27,7 +27,7 @@ class StateTables:
         folder: Path,
         objects: Sequence[str],
         coordinates: Mapping[str, str],
-        arrays: Sequence[tuple[Any, ...]] = (),
+        arrays: Sequence[tuple[Any, ...]],
     ) -> None:
         """Start the tables in hidden files.
 

@@ -41,7 +41,7 @@ class StraightTrack:
     heading: float
     noise: float
     indices: Int[np.ndarray, " samples"]
-    from_table: bool = False
+    from_table: bool
 
     @property
     def first(self) -> int:
