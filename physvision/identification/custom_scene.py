@@ -222,13 +222,13 @@ def _property_unknowns(
 
     Known properties without an uncertainty are constants; those with one are unreported unknowns with a prior.
     """
-    kninitial_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
-    entries = {name: scene_names.find_entry(engine, name) for name in kninitial_properties}
-    constants = {name: known_value.value for name, known_value in kninitial_properties.items() if not known_value.std}
+    known_properties = {name: known_value for name, known_value in known_values.items() if name != "scale"}
+    entries = {name: scene_names.find_entry(engine, name) for name in known_properties}
+    constants = {name: known_value.value for name, known_value in known_properties.items() if not known_value.std}
     priors = [
         Unknown(name, known_value.value, entries[name].low, entries[name].high, known_value.std, std=known_value.std,
                 unit=entries[name].unit)
-        for name, known_value in kninitial_properties.items() if known_value.std
+        for name, known_value in known_properties.items() if known_value.std
     ]  # fmt: skip
     reported = []
     for name, bounds in scene.unknown.items():

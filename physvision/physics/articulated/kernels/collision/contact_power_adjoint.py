@@ -179,7 +179,7 @@ def contact_power_backward(
     point_bar = vec3(total[0, 0], total[0, 1], total[0, 2])
     frame_bar = vec3(total[1, 0], total[1, 1], total[1, 2]) + w.frame_bar
     along_normal = wp.dot(primitive.normal, point_bar)
-    gap_bar = separation_bar - DEPTH_SHARE * along_normal
+    core_separation_bar = separation_bar - DEPTH_SHARE * along_normal
     normal_bar = wp.cross(frame_bar, primitive.normal) - depth * point_bar
     if wp.static(pyramidal):
         normal_bar = normal_bar + frame_spin_backward(primitive.normal, wp.dot(frame_bar, primitive.normal))
@@ -197,7 +197,8 @@ def contact_power_backward(
         follows = scalar(follows_axis(contact, s, world, pair, primitive.normal))
         lengthwise_rotation = follows * wp.cross(along_side, swing)
     adjoint = add_adjoints(
-        closest_points_backward(primitive, point_bar, normal_bar), core_separation_backward(primitive, gap_bar)
+        closest_points_backward(primitive, point_bar, normal_bar),
+        core_separation_backward(primitive, core_separation_bar),
     )
     if wp.static(midway):
         adjoint.first_rotation = adjoint.first_rotation + lengthwise_rotation
@@ -212,7 +213,7 @@ def contact_power_backward(
             shape = s.model.pairs.second[pair]
             radius_bar = wp.dot(primitive.second_rim, adjoint.second)
             if primitive.second_radius > scalar(0.0):
-                radius_bar = -gap_bar
+                radius_bar = -core_separation_bar
         core_point = select_vec3(side, primitive.first_point, primitive.second_point)
         position_bar = select_vec3(side, adjoint.first, adjoint.second)
         rotation_bar = select_vec3(side, adjoint.first_rotation, adjoint.second_rotation)

@@ -86,8 +86,8 @@ def elementwise_product(a: vec3, b: vec3):
 
 
 @wp.func
-def solve_tangential(curvature: mat33, distance: scalar, n: vec3, right: vec3):
-    """Solve ((curvature + distance) x) = right within the plane perpendicular to n."""
+def solve_tangential(curvature: mat33, distance: scalar, n: vec3, rhs: vec3):
+    """Solve ((curvature + distance) x) = rhs within the plane perpendicular to n."""
     z = scalar(0.0)
     side = vec3(scalar(1.0), z, z)
     if wp.abs(n[0]) > scalar(0.6):
@@ -97,8 +97,8 @@ def solve_tangential(curvature: mat33, distance: scalar, n: vec3, right: vec3):
     a = wp.dot(u, curvature * u) + distance
     b = wp.dot(u, curvature * w)
     c = wp.dot(w, curvature * w) + distance
-    p = wp.dot(u, right)
-    q = wp.dot(w, right)
+    p = wp.dot(u, rhs)
+    q = wp.dot(w, rhs)
     determinant = a * c - b * b
     if wp.abs(determinant) < MIN_LENGTH:
         determinant = MIN_LENGTH

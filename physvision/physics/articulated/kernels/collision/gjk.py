@@ -1,7 +1,7 @@
 """Direction of largest separation, or of least penetration, of two convex shapes.
 
-The shortest difference of two points of the shapes is the point of the hull of all differences closest to the origin.
-The algorithm of Gilbert, Johnson and Keerthi finds it from few points of that hull: the closest point of the hull of
+The shortest difference of two points of the shapes is the point of the Minkowski difference closest to the origin.
+The algorithm of Gilbert, Johnson and Keerthi finds it from few points of that set: the closest point of the hull of
 these gives the direction in which the next point is searched, until there is no progress.
 
 Shapes that touch have no nonzero shortest difference. Moved apart along a normal n by t, they have one, and for n′

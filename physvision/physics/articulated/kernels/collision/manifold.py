@@ -243,10 +243,10 @@ def manifold_corners(
         if sides.on_first != 0:
             s = a
         # Perpendicular directions that are parallel to no common border direction.
-        ahead = wp.normalize(loop_corner(s, sides.face, hulls, 1) - sides.face.point)
-        aside = wp.cross(sides.face.normal, ahead)
-        turned = scalar(0.7648421872844885) * ahead + scalar(0.644217687237691) * aside
-        across = wp.cross(sides.face.normal, turned)
+        face_axis = wp.normalize(loop_corner(s, sides.face, hulls, 1) - sides.face.point)
+        face_side = wp.cross(sides.face.normal, face_axis)
+        slot_axis = scalar(0.7648421872844885) * face_axis + scalar(0.644217687237691) * face_side
+        across = wp.cross(sides.face.normal, slot_axis)
         best = vec4(scalar(-1.0e30))
         points = mat43()
         k = wp.int32(0)
@@ -254,7 +254,7 @@ def manifold_corners(
             primitive = region_corner(a, b, sides, hulls, k)
             if primitive.form != ABSENT and primitive.separation >= lowest:
                 point = point_on_second(primitive)
-                along = vec4(wp.dot(turned, point), wp.dot(across, point), scalar(0.0), scalar(0.0))
+                along = vec4(wp.dot(slot_axis, point), wp.dot(across, point), scalar(0.0), scalar(0.0))
                 along[2] = -along[0]
                 along[3] = -along[1]
                 for slot in range(4):
@@ -266,10 +266,10 @@ def manifold_corners(
             k += 1
         for backwards in range(4):
             later = 3 - backwards
-            same = wp.length(points[later] - closest_point) < SAME_POINT_TOLERANCE * size
+            is_duplicate = wp.length(points[later] - closest_point) < SAME_POINT_TOLERANCE * size
             for earlier in range(later):
-                same = same or wp.length(points[later] - points[earlier]) < SAME_POINT_TOLERANCE * size
-            if same:
+                is_duplicate = is_duplicate or wp.length(points[later] - points[earlier]) < SAME_POINT_TOLERANCE * size
+            if is_duplicate:
                 corners[later] = ABSENT
     return corners
 

@@ -165,10 +165,10 @@ def blocks_backward(
                 * scalar(1 - is_impact)
                 / contact.events.remaining_time[world, 0]
             )
-            gap_bar = (scalar(1.0) - is_rotational) * fraction * velocity_bar[0]
+            pair_separation_bar = (scalar(1.0) - is_rotational) * fraction * velocity_bar[0]
             if place == AT_MIDPOINT:
-                gap_bar = scalar(0.0)
-            contact_power_backward(tree, work, contact, s, world, state_row, pair, weights, gap_bar)
+                pair_separation_bar = scalar(0.0)
+            contact_power_backward(tree, work, contact, s, world, state_row, pair, weights, pair_separation_bar)
         if s.contact_gradients.is_requested != 0 and place != AT_MIDPOINT and law == TORSIONAL_ROLLING:
             s.contact_gradients.pairs.torsional_friction[world, pair] = (
                 s.contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]

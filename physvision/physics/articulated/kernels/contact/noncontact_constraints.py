@@ -273,13 +273,13 @@ def verify_bounded(contact: Contact, world: int, c: int, tolerance: scalar):
 def verify_rotational(contact: Contact, world: int, c: int, friction_scale: scalar, tolerance: scalar):
     """Return the violation of rotational friction, after that of its contact, and store the mode to try next."""
     mode = contact.solver.mode[world, c]
-    holder = contact.blocks.parent[world, c]
+    parent = contact.blocks.parent[world, c]
     velocity = contact.solver.velocity[world, c]
     violation = scalar(0.0)
     torsional_friction = contact.blocks.torsional_friction[world, c]
     rolling_friction = contact.blocks.rolling_friction[world, c]
     if mode == OPEN:
-        if contact.solver.mode[world, holder] != OPEN:
+        if contact.solver.mode[world, parent] != OPEN:
             if torsional_friction > scalar(0.0):
                 violation = wp.abs(velocity[0])
             if rolling_friction > scalar(0.0):
@@ -292,7 +292,7 @@ def verify_rotational(contact: Contact, world: int, c: int, friction_scale: scal
         violation = wp.max(wp.abs(residual[0]), wp.max(wp.abs(residual[1]), wp.abs(residual[2])))
         weight = diagonal_weights(contact, world, c)
         y = friction_drive(contact, world, c)
-        normal = friction_scale * contact.solver.impulse[world, holder][0]
+        normal = friction_scale * contact.solver.impulse[world, parent][0]
         excess = wp.abs(y[0]) - weight[0] * torsional_friction * normal
         spins = bool(is_spinning(mode))
         if spins:
@@ -312,7 +312,7 @@ def verify_rotational(contact: Contact, world: int, c: int, friction_scale: scal
         if excess > tolerance:
             rolls = not rolls
         contact.solver.next_mode[world, c] = rotational_mode(spins, rolls)
-    if contact.solver.next_mode[world, holder] == OPEN:
+    if contact.solver.next_mode[world, parent] == OPEN:
         contact.solver.next_mode[world, c] = OPEN
     return violation
 

@@ -69,10 +69,10 @@ def detect_penetrations(tree: Tree, work: Workspace, contact: Contact, s: System
     pair = next_candidate(contact, s, world, 0, scalar(0.0))
     while pair < s.model.candidates and count >= 0:
         separation = scalar(0.0)
-        needed = wp.int32(1)
+        num_blocks = wp.int32(1)
         if pair < s.model.pairs.count:
-            needed += s.model.pairs.has_rotational_friction[pair]
-        within_capacity = bool(count + needed <= s.model.max_blocks - s.model.row_blocks)
+            num_blocks += s.model.pairs.has_rotational_friction[pair]
+        within_capacity = bool(count + num_blocks <= s.model.max_blocks - s.model.row_blocks)
         if pair < s.model.pairs.count:
             primitive = pair_primitive(contact, s, world, pair)
             separation = primitive.separation
@@ -96,9 +96,9 @@ def detect_penetrations(tree: Tree, work: Workspace, contact: Contact, s: System
                 lag[0] = lag[0] - push
                 contact.convex.lag[world, count] = lag
                 finish_block(tree, work, contact, world, count)
-                if needed == 2:
+                if num_blocks == 2:
                     add_companion(tree, work, contact, s, world, row, pair, count)
-                count += needed
+                count += num_blocks
             else:
                 contact.status.block_count[world] = s.model.max_blocks + 1
                 count = -1

@@ -1,6 +1,6 @@
 """Rotational friction: a block in addition to that of its contact, with the velocity frame · (ω_a − ω_b).
 
-Its adjoint is in `narrow_phase_adjoint`.
+Its adjoint is in `contact_power_adjoint`.
 """
 
 import warp as wp
