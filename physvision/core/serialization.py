@@ -57,6 +57,23 @@ def build(configuration: Any, target: type[Target] | Any = object, name: str = "
     return _build_value(configuration, target, name)
 
 
+def build_arguments(
+    function: Callable[..., Any], values: Any, name: str, *, complete: bool = True, skip: int = 0
+) -> dict[str, Any]:
+    """Build the arguments of a function or class from a mapping of plain values.
+
+    Args:
+        function: Function or class that the program chose.
+        values: Mapping of its arguments to plain values.
+        name: Name of the mapping in messages.
+        complete: If true, arguments without a default must be given.
+        skip: Number of first arguments that the mapping must not give.
+    """
+    check_size(values, name)
+    _checked(values, isinstance(values, Mapping), "options and their values", name)
+    return _call_arguments(function, values, name, complete, skip)
+
+
 def build_dataclass(kind: type[Target], values: Any, name: str) -> Target:
     """Build a dataclass from a mapping of its fields, all of which must have the annotated types."""
     check_size(values, name)
@@ -91,9 +108,12 @@ def _of_type(value: Any, kind: type, arguments: tuple[Any, ...], name: str) -> A
     if issubclass(kind, tuple | list | Sequence) and not issubclass(kind, str):
         return _sequence(value, kind, arguments, name)
     if issubclass(kind, Mapping):
-        inner = arguments[1] if len(arguments) == 2 else Any
+        keys, inner = arguments if len(arguments) == 2 else (Any, Any)
         _checked(value, isinstance(value, Mapping), "a mapping", name)
-        return {key: _build_value(entry, inner, f"{name}.{key}") for key, entry in value.items()}
+        # JSON has no keys but strings.
+        names = [int(key) if keys is int and str(key).isdecimal() else _build_value(key, keys, name) for key in value]
+        pairs = zip(names, value.values(), strict=True)
+        return {key: _build_value(entry, inner, f"{name}.{key}") for key, entry in pairs}
     if is_dataclass(kind):
         return _dataclass(value, kind, name)
     if kind is np.ndarray:
@@ -103,6 +123,9 @@ def _of_type(value: Any, kind: type, arguments: tuple[Any, ...], name: str) -> A
         return _tensor(value, name)
     if kind in (Path, os.PathLike):
         return Path(_checked(value, isinstance(value, str), "a path", name))
+    # The annotation says which class it is, so that its arguments are enough.
+    if isinstance(value, Mapping) and (registered := name_of(kind)) is not None:
+        return _build_registered({CLASS: registered, ARGUMENTS: value}, kind, name)
     return _checked(value, isinstance(value, kind), f"an object, {{{CLASS}: …, {ARGUMENTS}: …}}", name)
 
 
@@ -191,14 +214,7 @@ def _build_registered(value: Mapping[str, Any], target: Any, name: str) -> Any:
     values = value.get(ARGUMENTS) or {}
     _checked(values, isinstance(values, Mapping), "arguments by name", f"{name}.{ARGUMENTS}".strip("."))
     factory = look_up(value[CLASS])
-    has_init = isinstance(factory, type) and not is_dataclass(factory)
-    hints = get_type_hints(factory.__init__ if has_init else factory)
-    parameters = dict(inspect.signature(factory).parameters)
-    accepted = {key: hints.get(key, Any) for key, entry in parameters.items() if entry.kind is not entry.VAR_KEYWORD}
-    if len(accepted) < len(parameters):
-        accepted |= {key: Any for key in values if key not in accepted}
-    required = {key for key, entry in parameters.items() if entry.default is entry.empty and key in hints}
-    arguments = _arguments(values, accepted, required & set(accepted), name)
+    arguments = _call_arguments(factory, values, name, complete=True)
     result = factory(**arguments)
     if isinstance(target, type) and target is not object and not isinstance(result, target):
         raise InputError(
@@ -207,6 +223,20 @@ def _build_registered(value: Mapping[str, Any], target: Any, name: str) -> Any:
     if isinstance(result, nn.Module) and not isinstance(factory, type):
         note_arguments(result, value[CLASS], arguments)
     return result
+
+
+def _call_arguments(
+    factory: Callable[..., Any], values: Mapping[str, Any], name: str, complete: bool, skip: int = 0
+) -> dict[str, Any]:
+    """Build the arguments of a class or function as its annotations demand."""
+    has_init = isinstance(factory, type) and not is_dataclass(factory)
+    hints = get_type_hints(factory.__init__ if has_init else factory)
+    parameters = dict(list(inspect.signature(factory).parameters.items())[skip:])
+    accepted = {key: hints.get(key, Any) for key, entry in parameters.items() if entry.kind is not entry.VAR_KEYWORD}
+    if len(accepted) < len(parameters):
+        accepted |= {key: Any for key in values if key not in accepted}
+    required = {key for key in accepted if key in hints and parameters[key].default is inspect.Parameter.empty}
+    return _arguments(values, accepted, required if complete else set(), name)
 
 
 def configuration_of(instance: Any) -> dict[str, Any]:

@@ -14,5 +14,14 @@ from physvision.trainers.stages import Stages as Stages
 from physvision.trainers.supervision import Supervision as Supervision
 
 register_all(
-    "physvision.trainers", (EngineGradientShare, FlowData, LabeledFlowData, ParameterTracking, PredictionFigure)
+    "physvision.trainers",
+    (
+        EngineGradientShare,
+        FlowData,
+        LabeledFlowData,
+        ParameterTracking,
+        PredictionFigure,
+        SegmentationSupervision,
+        Supervision,
+    ),
 )

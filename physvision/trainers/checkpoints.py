@@ -10,7 +10,7 @@ from lightning.fabric.plugins.io import TorchCheckpointIO
 from torch import nn
 
 from physvision.core.weights import write_atomically
-from physvision.models.checkpoints import check_weights_match, load
+from physvision.models.checkpoints import check_weights_match, load, read_checkpoint
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -22,6 +22,10 @@ class WholeCheckpoints(TorchCheckpointIO):
             super().save_checkpoint(checkpoint, path, storage_options)
             return
         write_atomically(checkpoint, Path(path))
+
+    def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Read a local checkpoint of tensors and plain values, whatever the trainer was told about unpickling."""
+        return read_checkpoint(path)
 
 
 def keep_checkpoints_whole(trainer: Trainer) -> None:

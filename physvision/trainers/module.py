@@ -39,7 +39,7 @@ class PredictionTraining(LightningModule):
 
     def __init__(
         self,
-        model: dict[str, Any] | PredictiveAutoencoder,
+        model: PredictiveAutoencoder | dict[str, Any],
         supervision: Supervision,
         horizon_schedule: dict[int, int] | None = None,
         rendered_frames: int | Literal["last"] = 2,

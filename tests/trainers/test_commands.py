@@ -1,51 +1,185 @@
 """What a training's configuration may name, and what is refused before anything is imported or computed."""
 
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 import yaml
 
 from physvision import cli
-from physvision.core import InputError
-from physvision.trainers.commands import _merged, check_names
+from physvision.core import InputError, resources
+from physvision.trainers.commands import _CLASSES
+from physvision.trainers.configuration import build_from, read_arguments
 
-
-@pytest.mark.parametrize(
-    "configuration",
-    [
-        {"trainer": {"callbacks": [{"class_path": "physvision.cli.sys.breakpointhook"}]}},
-        {"trainer": {"callbacks": ["os.system"]}},
-        {"trainer": {"logger": {"class_path": "evil.Logger", "init_args": {"save_dir": "x.y"}}}},
-        {"trainer": {"plugins": "evil.Plugin"}},
-        {"model": {"supervision": {"class_path": "subprocess.run"}}},
-        {"data": {"class_path": "os.fork"}},
-    ],
+# A module that leaves a file behind when it is imported, and when its function is called.
+EVIL = (
+    "from pathlib import Path\nPath('imported').touch()\n\n\ndef harm(*args, **kwargs):\n    Path('called').touch()\n"
 )
-def test_foreign_code_is_refused_by_name(configuration, tmp_path, capsys):
-    with pytest.raises(InputError, match=r"names '.*', which is not registered"):
-        check_names(configuration)
-    path = tmp_path / "bad.yaml"
-    path.write_text(yaml.safe_dump(configuration))
-    assert cli.main(["fit", "--config", str(path)]) == 1
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.path),)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a module that must not be imported."""
+    (tmp_path / "evilmod.py").write_text(EVIL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    assert "evilmod" not in sys.modules
+    assert not (tmp_path / "imported").exists()
+    assert not (tmp_path / "called").exists()
+
+
+def layer(folder, **values):
+    """Arguments that lay these values over a shipped configuration."""
+    (folder / "above.yaml").write_text(yaml.safe_dump(values))
+    return ["--config", "pendulum.yaml", "--config", str(folder / "above.yaml")]
+
+
+PARTS = [
+    {"trainer": {"callbacks": [{"class_path": "physvision.cli.sys.breakpointhook"}]}},
+    {"trainer": {"callbacks": ["os.system"]}},
+    {"trainer": {"callbacks": [{"class_path": "lightning.pytorch.callbacks.LambdaCallback"}]}},
+    {"trainer": {"logger": {"class_path": "evilmod.Logger", "init_args": {"save_dir": "x.y"}}}},
+    {"trainer": {"logger": {"class_path": "lightning.pytorch.loggers.WandbLogger"}}},
+    {"trainer": {"strategy": {"class_path": "evilmod.Strategy"}}},
+    {"model": {"supervision": {"class_path": "subprocess.run"}}},
+    {"model": {"model": {"class_path": "physvision.core.weights.os.system", "init_args": {"command": "true"}}}},
+    {"model": {"stages": {"class_path": "evilmod.Stages"}}},
+    {"data": {"class_path": "os.fork"}},
+    {"data": {"shape": {"class_path": "evilmod.Shape"}}},
+    {"optimizer": {"class_path": "evilmod.Optimizer"}},
+    {"lr_scheduler": {"class_path": "evilmod.Schedule"}},
+]
+
+
+@pytest.mark.parametrize("values", PARTS, ids=[str(values)[:60] for values in PARTS])
+def test_foreign_code_is_refused_by_name(folder, values, capsys):
+    assert cli.main(["fit", *layer(folder, **values)]) == 1
     assert "which is not registered" in capsys.readouterr().err
 
 
-def test_a_model_may_name_registered_parts_alone(tmp_path, capsys):
-    path = tmp_path / "bad.yaml"
-    part = {"class_path": "physvision.core.weights.os.system", "init_args": {"command": "true"}}
-    path.write_text(yaml.safe_dump({"model": {"model": part, "supervision": {"coordinates": {"size": 1}}}}))
-    assert cli.main(["fit", "--config", str(path), "--data.path", "x"]) == 1
-    assert "names 'physvision.core.weights.os.system', which is not registered" in capsys.readouterr().err
+CALLBACK = "lightning.pytorch.callbacks."
+ARGUMENTS = [
+    {"callbacks": [{"class_path": f"{CALLBACK}LambdaCallback", "init_args": {"setup": "evilmod.harm"}}]},
+    {"callbacks": [{"class_path": f"{CALLBACK}ModelCheckpoint", "init_args": {"setup": "evilmod.harm"}}]},
+    {
+        "callbacks": [
+            {
+                "class_path": f"{CALLBACK}StochasticWeightAveraging",
+                "init_args": {"swa_lrs": 0.1, "avg_fn": "evilmod.harm"},
+            }
+        ]
+    },
+    {
+        "strategy": {
+            "class_path": "lightning.pytorch.strategies.DDPStrategy",
+            "init_args": {"checkpoint_io": "evilmod.harm"},
+        }
+    },
+    {"plugins": ["evilmod.harm"]},
+    {"plugins": [{"class_path": "lightning.fabric.plugins.io.TorchCheckpointIO"}]},
+    {"profiler": "evilmod.harm"},
+    {"accelerator": "evilmod.harm"},
+    {"callbacks": "evilmod.harm"},
+]
 
 
-def test_what_lightning_has_and_names_in_lists_are_allowed():
-    loggers = [{"class_path": "lightning.pytorch.loggers.CSVLogger", "init_args": {"save_dir": "out/a.b"}}]
-    callbacks = [{"class_path": "physvision.trainers.PredictionFigure"}, "lightning.pytorch.callbacks.Timer"]
-    check_names({"trainer": {"logger": loggers, "callbacks": callbacks, "strategy": "ddp"}, "model": {}})
-    check_names({"trainer": {"logger": False, "default_root_dir": "out/some.where"}})
+@pytest.mark.parametrize("command", ["fit", "fit-policy", "fit-flow"])
+@pytest.mark.parametrize("trainer", ARGUMENTS, ids=[str(values)[:60] for values in ARGUMENTS])
+def test_no_argument_of_a_file_is_a_function(folder, trainer, command, capsys):
+    name = {"fit": "pendulum.yaml", "fit-policy": "pendulum-pixels-small.yaml", "fit-flow": "flow.yaml"}[command]
+    (folder / "above.yaml").write_text(yaml.safe_dump({"trainer": trainer}))
+    assert cli.main([command, "--config", name, "--config", "above.yaml"]) == 1
+    assert f"physvision {command}: " in capsys.readouterr().err
 
 
-def test_a_part_of_the_configuration_in_another_file_is_refused():
+@pytest.mark.parametrize("address", ["file://{}", "http://127.0.0.1:1/x.ckpt", "{}"])
+@pytest.mark.parametrize("command", ["fit", "fit-policy", "fit-flow"])
+def test_no_checkpoint_is_unpickled(folder, command, address, capsys):
+    (folder / "bad.ckpt").write_bytes(pickle.dumps(Bomb(folder / "called")))
+    name = {"fit": "pendulum.yaml", "fit-policy": "pendulum-pixels-small.yaml", "fit-flow": "flow.yaml"}[command]
+    values = {"ckpt_path": address.format(folder / "bad.ckpt")}
+    for more in ({}, {"weights_only": False}):
+        (folder / "above.yaml").write_text(yaml.safe_dump(values | more))
+        assert cli.main([command, "--config", name, "--config", "above.yaml"]) == 1
+        assert f"physvision {command}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        {"default_root_dir": "/elsewhere"},
+        {"default_root_dir": "../elsewhere"},
+        {"default_root_dir": "link/within"},
+        {"default_root_dir": "s3://bucket/x"},
+        {"callbacks": [{"class_path": f"{CALLBACK}ModelCheckpoint", "init_args": {"filename": "../../escape"}}]},
+        {"callbacks": [{"class_path": f"{CALLBACK}ModelCheckpoint", "init_args": {"dirpath": "/elsewhere"}}]},
+        {"logger": {"class_path": "lightning.pytorch.loggers.CSVLogger", "init_args": {"save_dir": "o", "name": "/x"}}},
+        {
+            "logger": {
+                "class_path": "lightning.pytorch.loggers.CSVLogger",
+                "init_args": {"save_dir": "o", "version": "../x"},
+            }
+        },
+    ],
+)
+def test_outputs_stay_beneath_one_folder(folder, trainer, tmp_path_factory, capsys):
+    (folder / "link").symlink_to(tmp_path_factory.mktemp("other"))
+    assert cli.main(["fit", *layer(folder, trainer=trainer)]) == 1
+    assert "the folder of the outputs" in (text := capsys.readouterr().err) or "the working folder" in text
+
+
+def test_a_folder_that_the_user_typed_may_lie_anywhere(folder, tmp_path_factory):
+    elsewhere = str(tmp_path_factory.mktemp("other"))
+    trainer = {
+        "callbacks": [{"class_path": f"{CALLBACK}ModelCheckpoint", "init_args": {"dirpath": f"{elsewhere}/points"}}]
+    }
+    given = layer(folder, trainer=trainer)
+    assert read_arguments([*given, "--trainer.default_root_dir", elsewhere])["trainer"]["default_root_dir"] == elsewhere
+    with pytest.raises(InputError, match="dirpath: expected a folder beneath the working folder"):
+        read_arguments(given)
+
+
+def test_what_lightning_and_torch_have_is_allowed_with_these_arguments(folder):
+    schedule = {"class_path": "torch.optim.lr_scheduler.StepLR", "init_args": {"step_size": 3}}
+    values = {
+        "trainer": {
+            "logger": [{"class_path": "CSVLogger", "init_args": {"save_dir": "out/a.b"}}],
+            "callbacks": [{"class_path": "physvision.trainers.PredictionFigure"}, f"{CALLBACK}Timer", "ModelSummary"],
+            "strategy": "auto",
+            "max_time": {"hours": 2},
+            "accelerator": "cpu",
+        },
+        "optimizer": {"class_path": "torch.optim.SGD", "init_args": {"lr": 1e-2, "momentum": 0.9}},
+        "lr_scheduler": schedule,
+        "data": {"path": "somewhere"},
+    }
+    built = build_from(read_arguments(layer(folder, **values)), *_CLASSES["fit"])
+    names = {type(callback).__name__ for callback in built.trainer.callbacks}  # pyright: ignore
+    assert {"PredictionFigure", "Timer", "ModelSummary"} <= names
+    optimization: Any = built.model.configure_optimizers()
+    assert type(optimization["optimizer"]).__name__ == "SGD"
+    assert optimization["optimizer"].param_groups[0]["momentum"] == 0.9
+    assert optimization["lr_scheduler"].step_size == 3
+
+
+def test_a_part_of_the_configuration_in_another_file_is_refused(folder):
     with pytest.raises(InputError, match=r"trainer: expected options and their values, got 'more\.yaml'"):
-        check_names({"trainer": "more.yaml"})
+        build_from({"trainer": "more.yaml"}, *_CLASSES["fit"])
+    with pytest.raises(InputError, match=r"unknown key 'trainr'"):
+        build_from({"trainr": {}}, *_CLASSES["fit"])
 
 
 def test_configurations_are_laid_over_each_other(tmp_path):
@@ -59,19 +193,18 @@ def test_configurations_are_laid_over_each_other(tmp_path):
 
     def merged(*names, more=()):
         arguments = [option for name in names for option in ("--config", str(tmp_path / f"{name}.yaml"))]
-        option, text, *rest = _merged([*arguments, *more])
-        assert option == "--config"
-        return yaml.safe_load(text)["model"], rest
+        return read_arguments([*arguments, *more])
 
-    first, _ = merged("a", "b")
-    assert first == {
+    assert merged("a", "b")["model"] == {
         "model": {"init_args": {"engine": {"class_path": "A", "init_args": {"x": 1, "y": 5}}, "other": 3}},
         "rate": 1,
     }
-    second, others = merged("a", "c", more=["--model.model.init_args.other=[4]", "--trainer.max_epochs", "2"])
-    assert second["model"]["init_args"] == {"engine": {"class_path": "B", "init_args": {"z": 1}}, "other": [4]}
-    assert second["rate"] == 2
-    assert others == ["--trainer.max_epochs", "2"]
+    second = merged(
+        "a", "c", more=["--model.model.init_args.other=[4]", "--trainer.max_epochs", "2", "--model.rate", "1e-3"]
+    )
+    assert second["model"]["model"]["init_args"] == {"engine": {"class_path": "B", "init_args": {"z": 1}}, "other": [4]}
+    assert second["model"]["rate"] == 1e-3
+    assert second["trainer"] == {"max_epochs": 2}
 
 
 @pytest.mark.parametrize(
@@ -84,4 +217,48 @@ def test_configurations_are_laid_over_each_other(tmp_path):
 def test_what_is_no_configuration_is_refused(tmp_path, text, match):
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(InputError, match=match):
-        _merged(["--config", str(tmp_path / "bad.yaml")])
+        read_arguments(["--config", str(tmp_path / "bad.yaml")])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["--trainer.max_epochs"], "expected a value after it"),
+        (["pendulum.yaml"], "expected an option"),
+        (["--trainer.max_epochs", "many"], r"trainer\.max_epochs: expected int"),
+        (["--trainer.max_epoch", "3"], "unknown key 'max_epoch'"),
+        (["--model.learning_rate", "fast"], r"model\.learning_rate: expected a number"),
+        (["--data.batch_size", "-3"], "batch_size"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(folder, arguments, match):
+    with pytest.raises(InputError, match=match):
+        build_from(read_arguments(["--config", "pendulum.yaml", *arguments]), *_CLASSES["fit"])
+
+
+# Command, configurations below, and options without which it is not whole.
+BELOW = {
+    "tabletop-encoder": ["tabletop"],
+    **{f"billiards{part}": ["billiards-small"] for part in ("", "-mlp-small", "-one-small")},
+}
+COMMAND = {
+    "flow": "fit-flow",
+    "tabletop-flow": "fit-flow",
+    "pendulum-pixels": "fit-policy",
+    "pendulum-pixels-small": "fit-policy",
+}
+NAMES = sorted(path.stem for path in resources.folder("trainers").glob("*.yaml"))
+NAMES = [name for name in NAMES if name not in ("ant", "compliant-ant", "links")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_shipped_configuration_is_built(folder, name):
+    command = COMMAND.get(name, "fit")
+    layers = [part for entry in (*BELOW.get(name, ()), name) for part in ("--config", f"trainers/{entry}.yaml")]
+    # The whole VGG-11 takes ten seconds to draw.
+    network = "--model.model.init_args.encoder.init_args.network.init_args."
+    smaller = [f"{network}width", "0.125", f"{network}pool", "1"] if name == "billiards" else []
+    built = build_from(read_arguments([*layers, "--trainer.accelerator", "cpu", *smaller]), *_CLASSES[command])
+    assert isinstance(built.model, _CLASSES[command][0])
+    assert str(built.trainer.default_root_dir) == f"out/{name}"
+    assert (built.datamodule is None) == (command == "fit-policy")

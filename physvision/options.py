@@ -1,0 +1,170 @@
+"""Options of commands: from the signatures of functions, the command line, and configurations that are read strictly.
+
+A configuration file never reaches the parser of the command line, which would import what a file names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from physvision.core.errors import InputError
+from physvision.core.resources import find
+from physvision.core.yaml_reader import read_yaml
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser
+
+# A function; or a function and its first argument, whose docstring describes the command. If that is a class, its
+# fields are options too.
+Command = Callable[..., Any] | tuple[Callable[..., Any], Any]
+_CONFIG = "--config"
+
+
+def run_function(program: str, function: Callable[..., Any], arguments: list[str]) -> Any:
+    """Call a function with the options that `arguments` give, required ones by position."""
+    from jsonargparse import ArgumentParser
+
+    options, values = _split(arguments, "")
+    parser = ArgumentParser(prog=program, description=(function.__doc__ or "").strip())
+    _add_config(parser)
+    parser.add_function_arguments(function, as_group=False, as_positional=True)
+    return function(**_parse(parser, options, _defaults(function, None, values)))
+
+
+def run_subcommand(program: str, commands: dict[str, Command], arguments: list[str], folder: str) -> Any:
+    """Call the subcommand that the first argument names with the options that follow it.
+
+    Args:
+        program: Name of the program in its help.
+        commands: Subcommands by name.
+        arguments: Name of the subcommand and its options.
+        folder: Folder of shipped configurations that can be named without a path; "" for none.
+    """
+    from jsonargparse import ArgumentParser
+
+    name, *rest = arguments
+    if name in ("-h", "--help"):
+        parser = ArgumentParser(prog=program)
+        subcommands = parser.add_subcommands()
+        for entry, command in commands.items():
+            subcommands.add_subcommand(entry, ArgumentParser(), help=_summary(command))
+        parser.parse_args(["--help"])
+    if name not in commands:
+        raise InputError(f"expected one of {', '.join(commands)}, got {name!r}")
+    command = commands[name]
+    function, *given = command if isinstance(command, tuple) else (command,)
+    kind = given[0] if given and isinstance(given[0], type) else None
+    options, values = _split(rest, folder)
+    parser = ArgumentParser(prog=f"{program} {name}", description=_summary(command))
+    _add_config(parser)
+    parser.add_function_arguments(function, as_group=False, skip={len(given)})
+    if kind is not None:
+        parser.add_class_arguments(kind, as_group=False)
+    parsed = _parse(parser, options, _defaults(function, kind, values, len(given)))
+    if kind is not None:
+        given = [kind(**{field.name: parsed.pop(field.name) for field in fields(kind)})]  # pyright: ignore
+    return function(*given, **parsed)
+
+
+def _summary(command: Command) -> str:
+    described = command[1] if isinstance(command, tuple) else command
+    return (described.__doc__ or "").partition("\n")[0]
+
+
+def _add_config(parser: ArgumentParser) -> None:
+    parser.add_argument(_CONFIG, type=str, help="path of a configuration file; other options lie above its values")
+
+
+def _split(arguments: list[str], folder: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the arguments without configurations, and the values of these, the later above the earlier."""
+    options: list[str] = []
+    values: dict[str, Any] = {}
+    waiting = iter(arguments)
+    for argument in waiting:
+        option, separator, path = argument.partition("=")
+        if option != _CONFIG:
+            options.append(argument)
+            continue
+        if not separator and (path := next(waiting, "")) == "":
+            raise InputError(f"{_CONFIG}: expected a path after it")
+        values = _over(values, read_yaml(_locate(path, folder)))
+    return options, values
+
+
+def _locate(path: str, folder: str) -> Path:
+    if not folder:
+        return Path(path)
+    return find(Path(path).name if not Path(path).exists() and Path(path).parent.name == folder else path, folder)
+
+
+def _over(below: Any, above: Any) -> Any:
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return {**below, **{key: _over(below.get(key), value) for key, value in above.items()}}
+
+
+def _defaults(function: Callable[..., Any], kind: Any, values: dict[str, Any], skip: int = 0) -> dict[str, Any]:
+    """Check the values of configurations against the annotations, and return them as defaults of the parser.
+
+    Raises:
+        InputError: A value does not fit, or an option is unknown.
+    """
+    if not values:
+        return {}
+    from physvision.core.serialization import build_arguments
+
+    names = {field.name for field in fields(kind)} if kind is not None else set()
+    own = {key: value for key, value in values.items() if key in names}
+    built = build_arguments(kind, own, "", complete=False) if kind is not None else {}
+    rest = {key: value for key, value in values.items() if key not in names}
+    built |= build_arguments(function, rest, "", complete=False, skip=skip)
+    return _flat(values, built)
+
+
+def _flat(values: dict[str, Any], built: Any, prefix: str = "") -> dict[str, Any]:
+    """Plain values by dotted name, where the parser has an option for each field of a dataclass."""
+    defaults: dict[str, Any] = {}
+    for key, value in values.items():
+        entry = built[key] if isinstance(built, dict) else getattr(built, key)
+        if is_dataclass(entry):
+            defaults |= _flat(value, entry, f"{prefix}{key}.")
+        else:
+            defaults[f"{prefix}{key}"] = value
+    return defaults
+
+
+def _parse(parser: ArgumentParser, arguments: list[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    for action in parser._actions:
+        # Options of whole groups would read files, and import what these name.
+        if type(action).__name__ == "_ActionConfigLoad" and any(
+            argument.partition("=")[0] in action.option_strings for argument in arguments
+        ):
+            option = action.option_strings[0]
+            raise InputError(f"{option}: expected its values one by one, {option}.NAME VALUE, or {_CONFIG} FILE")
+    parser.set_defaults(defaults)
+    # Before jsonargparse 4.49 this method had another name.
+    instantiate = getattr(parser, "instantiate", None) or parser.instantiate_classes
+    parsed = dict(vars(instantiate(parser.parse_args(_with_switches(arguments, parser)))))
+    del parsed["config"]
+    return parsed
+
+
+def _with_switches(arguments: list[str], parser: ArgumentParser) -> list[str]:
+    """Return the arguments with a value for each boolean option: `--force` and `--no-film` need none."""
+    switches = {
+        option
+        for action in parser._actions
+        if getattr(action, "_typehint", None) in (bool, "bool")
+        for option in action.option_strings
+    }
+    expanded = []
+    for option, following in zip(arguments, [*arguments, ""][1:], strict=True):
+        if option in switches and following.lower() not in ("true", "false"):
+            option += "=true"
+        elif option.startswith("--no-") and f"--{option[5:]}" in switches:
+            option = f"--{option[5:]}=false"
+        expanded.append(option)
+    return expanded
