@@ -41,6 +41,11 @@ def _overview() -> str:
     head = ["usage: physvision COMMAND [OPTION ...]", "", "Video in, physics out.", "", "commands:"]
     examples = ["physvision demo", "physvision predict my.mp4 --checkpoint pendulum --fps 20 --size 100"]
     examples += ["physvision COMMAND --help", "physvision --version"]
+    lines += [
+        "",
+        "every command:",
+        f"  {'--import MODULE':<{width}}  import your own module first, for what it registers",
+    ]
     return "\n".join([*head, *lines, "", "for example:", *(f"  {example}" for example in examples)])
 
 
@@ -67,9 +72,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _call(name: str, arguments: list[str]) -> int:
     from physvision.core import PhysvisionError
     from physvision.options import run_function, run_subcommand
+    from physvision.plugins import load_plugins, split_imports
 
     module, function = COMMANDS[name][0].split(":")
     try:
+        arguments, plugins = split_imports(arguments)
+        load_plugins(plugins)
         if name == "identify" and arguments and not {"-h", "--help"} & set(arguments):
             print("physvision identify: loading", file=sys.stderr, flush=True)  # imports and tracking take a while
         called = getattr(importlib.import_module(f"physvision.{module}"), function)

@@ -51,7 +51,8 @@ def look_up(name: Any) -> Callable[..., Any]:
         text = repr(name) if len(repr(name)) < 100 else f"{repr(name)[:97]}..."
         raise InputError(
             f"names {text}, which is not registered; a configuration may name classes and functions of physvision, and "
-            "those that the program has registered with physvision.models.register"
+            "those that the program has registered with physvision.models.register: import your module first, "
+            "on the command line by --import MODULE"
         )
     return part
 

@@ -66,7 +66,10 @@ class DataModule(LightningDataModule):
         if split not in self._windows:
             dataset = Dataset(self.path, split, verify=self.verify, memory=self.memory)
             if len(dataset) == 0:
-                raise DataError(f"{self.path}: has no trials for {split}; make it with at least 10 trials")
+                raise DataError(
+                    f"{self.path}: has no trials for {split}; generate it with at least 10 trials, or import a clip of "
+                    "at least three trials (`import` with a smaller --trial_frames)"
+                )
             labels = self.labels if split == "train" else ALL_LABELED
             self._windows[split] = Windows(dataset, self.shape, labels, self.given_properties, self.masks)
         return self._windows[split]

@@ -25,6 +25,7 @@ from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as M
 from physvision.models.object_decoder import ObjectDecoder as ObjectDecoder
 from physvision.models.objects import ObjectEncoder as ObjectEncoder
 from physvision.models.pendulum import PendulumCamera as PendulumCamera
+from physvision.models.scene_camera import SceneCamera as SceneCamera
 from physvision.models.segmentation import (
     InstanceSettings as InstanceSettings,
     LinkSegmentation as LinkSegmentation,
@@ -51,6 +52,6 @@ register_all(
         *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
-        *(LinkCamera, LinkEncoder, LinkSettings, learned_table, swing, table, tabletop),
+        *(LinkCamera, LinkEncoder, LinkSettings, SceneCamera, learned_table, swing, table, tabletop),
     ),
 )

@@ -119,7 +119,11 @@ def _resolve(name: str) -> Path:
 def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     checkpoint = read_checkpoint(path)
     if "configuration" not in checkpoint:
-        raise CheckpointError(f"{path}: does not say how its model is built; it is not one of `physvision fit`")
+        raise CheckpointError(
+            f"{path}: does not say how its model is built; it is not one of `physvision fit`, or a class of the model "
+            'was not registered: put @register("my.Name"), of physvision.models, above it, and resume the training for '
+            "an update, with --import MODULE"
+        )
     weights = {
         name.removeprefix("model."): value
         for name, value in checkpoint["state_dict"].items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ from lightning import Trainer
 from lightning.fabric.plugins.io import TorchCheckpointIO
 from torch import nn
 
+from physvision.core import InputError
+from physvision.core.registry import look_up
+from physvision.core.serialization import CLASS
 from physvision.core.weights import write_atomically
-from physvision.models.checkpoints import check_weights_match, load, read_checkpoint
+from physvision.models.checkpoints import check_weights_match, load, read_checkpoint, stored_configuration
 
 
 class WholeCheckpoints(TorchCheckpointIO):
@@ -32,6 +36,27 @@ def keep_checkpoints_whole(trainer: Trainer) -> None:
     """Have `trainer` write its checkpoints so, unless it was given a way of its own."""
     if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
         trainer.strategy.checkpoint_io = WholeCheckpoints()
+
+
+def fault_of_loading(model: nn.Module) -> str | None:
+    """Say why a checkpoint of `model` could not be loaded by another program, and how to mend it; None if it could."""
+    try:
+        configuration = stored_configuration(model)
+    except InputError as error:
+        return str(error)
+    for name in _class_names(configuration):
+        if look_up(name).__module__ == "__main__":
+            return f"{name} is of the script that runs; move it to a module, and name that by --import MODULE"
+    return None
+
+
+def _class_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get(CLASS), str):
+            yield value[CLASS]
+        value = list(value.values())
+    for entry in value if isinstance(value, list) else ():
+        yield from _class_names(entry)
 
 
 def load_weights(model: nn.Module, name: str) -> None:

@@ -209,7 +209,7 @@ def _use_optimizer(module: LightningModule, values: Values) -> None:
             "optimizer, lr_scheduler: expected one of torch.optim and of torch.optim.lr_scheduler, by class_path"
         )
 
-    def configure_optimizers() -> Any:
+    def configure_optimizers(optimizer: Any = optimizer) -> Any:
         instance = optimizer([value for value in module.parameters() if value.requires_grad])
         return instance if schedule is None else {"optimizer": instance, "lr_scheduler": schedule(instance)}
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from lightning import LightningModule
+from lightning.pytorch.utilities.rank_zero import rank_zero_warn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -24,7 +25,7 @@ from physvision.models.object_order import aligned, with_empty_slots
 from physvision.models.segmenting_encoder import Segmentation, SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
-from physvision.trainers.checkpoints import keep_checkpoints_whole, load_weights
+from physvision.trainers.checkpoints import fault_of_loading, keep_checkpoints_whole, load_weights
 from physvision.trainers.encoder_terms import property_terms, segmentation_terms
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.optimization import adam, clip_gradients
@@ -112,6 +113,8 @@ class PredictionTraining(LightningModule):
     def setup(self, stage: str) -> None:
         """Refuse data whose frames are not the engine's steps: every velocity would be wrong by one factor."""
         keep_checkpoints_whole(self.trainer)
+        if stage == "fit" and (fault := fault_of_loading(self.model)) is not None:
+            rank_zero_warn(f"no checkpoint of this training can be exported or used by predict: {fault}")
         if stage == "fit" and self.stages.weights and self.trainer.ckpt_path is None:
             load_weights(self.model, self.stages.weights)
             if isinstance(self.model.encoder, SegmentingEncoder):
