@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
+from kornia.geometry import warp_perspective
 from torch import Tensor, nn
 
 from physvision.core.checks import check_count, check_shape, check_tensor
@@ -73,3 +74,23 @@ def local_rays(camera: Projection, q: Tensor, poses: Tensor) -> Tensor:
     if camera.orthographic:
         return torch.cat([back[..., 2:], columns - nn.functional.pad(origin, (2, 0))], -1).transpose(-1, -2)
     return torch.cat([-origin, columns], -1).transpose(-1, -2)
+
+
+def seen_from(
+    images: Float[Tensor, "batch channels height width"],
+    intrinsics: Float[Tensor, "3 3"],
+    source: Float[Tensor, "batch 4 4"],
+    target: Float[Tensor, "batch 4 4"],
+) -> Float[Tensor, "batch channels height width"]:
+    """Images of the plane z = 0 as a pinhole camera sees it from another pose; exact for all depths if it only turns.
+
+    Args:
+        images: Images taken from `source`.
+        intrinsics: Camera matrix.
+        source: Poses from the world to the camera's frame.
+        target: Poses to see the plane from.
+    """
+    before, after = (intrinsics.to(images) @ pose[..., :3, [0, 1, 3]].to(images) for pose in (source, target))
+    homographies = after @ torch.linalg.inv(before)
+    size = images.shape[-2], images.shape[-1]
+    return warp_perspective(images, homographies, size, padding_mode="border", align_corners=True)

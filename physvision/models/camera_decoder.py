@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.camera import BoundCamera, RayCaster
+from physvision.camera.projection import seen_from
 from physvision.core import InputError, State
 from physvision.core.shapes import Appearance
 from physvision.models.interfaces import AppearanceCode, Decoder
@@ -210,6 +211,13 @@ class CameraDecoder(Decoder):
                 self.camera.caster, self.camera.appearance(state, properties), extrinsics, self.layered
             )
 
+    def _background(self, appearance: AppearanceCode) -> Tensor:
+        """Background as the camera sees it in each frame."""
+        source, target = appearance.background_extrinsics, appearance.extrinsics
+        if source is None or target is None:
+            return appearance.background
+        return seen_from(appearance.background, self.camera.caster.camera.intrinsics, source, target)
+
     def forward(
         self, state: State, properties: Overrides = None, appearance: AppearanceCode | None = None
     ) -> Float[Tensor, "batch channels height width"]:
@@ -222,7 +230,7 @@ class CameraDecoder(Decoder):
             background = self.background[None, :, None, None].expand(batch, -1, height, width)
         else:
             codes = appearance.code.unflatten(1, (self.shapes, self.codes))
-            background = appearance.background
+            background = self._background(appearance)
         painted = torch.einsum("bkhw,bkc->bchw", coverage, codes.to(coverage))
         total = coverage.sum(1, keepdim=True)
         flat = background * (1.0 - total) + painted[:, : self.channels]

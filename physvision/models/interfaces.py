@@ -70,11 +70,14 @@ class AppearanceCode:
         background: Median of the clip's frames outside the objects' masks, brightness 0 to 1.
         extrinsics: Pose of the camera in each frame to render, from the world to the camera's frame; None for a camera
             that stands still.
+        background_extrinsics: Pose of the camera from which the background is seen; None for a camera that stands
+            still.
     """
 
     code: Float[Tensor, "batch codes"]
     background: Float[Tensor, "batch channels height width"]
     extrinsics: Float[Tensor, "batch 4 4"] | None = None
+    background_extrinsics: Float[Tensor, "batch 4 4"] | None = None
 
     def to(self, dtype: torch.dtype) -> AppearanceCode:
         """Convert code and background to `dtype`."""
@@ -82,13 +85,18 @@ class AppearanceCode:
 
     def __getitem__(self, rows: slice) -> AppearanceCode:
         """Select the looks of some clips."""
-        extrinsics = None if self.extrinsics is None else self.extrinsics[rows]
-        return AppearanceCode(self.code[rows], self.background[rows], extrinsics)
+        poses = (pose if pose is None else pose[rows] for pose in (self.extrinsics, self.background_extrinsics))
+        return AppearanceCode(self.code[rows], self.background[rows], *poses)
 
     def repeat(self, times: int, extrinsics: Tensor | None = None) -> AppearanceCode:
         """Repeat each clip's looks `times` times in a row, for that many states a clip, each with its camera pose."""
-        code, background = self.code.repeat_interleave(times, 0), self.background.repeat_interleave(times, 0)
-        return AppearanceCode(code, background, extrinsics)
+        code, background, seen_from = (
+            part if part is None else part.repeat_interleave(times, 0)
+            for part in (self.code, self.background, self.background_extrinsics)
+        )
+        assert code is not None
+        assert background is not None
+        return AppearanceCode(code, background, extrinsics, seen_from)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class LinkEncoder(SegmentingEncoder):
             observation = self._state(read, angles, angle_std, lengths, motion)
             values, stds = properties
             instances = self._find_recent(torch.logit(read.masks, 1e-6))
-            code = self._looks(frames, times, instances, background) if looks else None
+            code = self._looks(frames, times, instances, background, context) if looks else None
         observation = replace(observation, properties=values, property_std=stds, appearance=code)
         return observation, Segmentation(logits, background, instances[-FRAMES:])
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Shaped
-from kornia.geometry import warp_perspective
 from torch import Tensor, nn
 from torch.nn import functional
 
-from physvision.camera.projection import Projection
+from physvision.camera.projection import Projection, seen_from
 from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
@@ -148,13 +147,24 @@ class SegmentingEncoder(Encoder):
         if not self._camera or context.extrinsics is None:
             # The median of few frames needs no more precision than bytes have.
             return brightness(frames[:, indices].median(1).values)
-        camera = self._camera[0]
-        # Mappings from the plane of motion, z = 0, to pixels.
-        planes = camera.intrinsics.to(frames.device).float() @ context.extrinsics[..., :3, [0, 1, 3]].float()
-        target = planes[:, frames.shape[1] - 2, None] @ torch.linalg.inv(planes[:, indices])
-        images = brightness(frames[:, indices]).flatten(0, 1)
-        moved = warp_perspective(images, target.flatten(0, 1), self.size, padding_mode="border", align_corners=True)
-        return moved.unflatten(0, (-1, len(indices))).median(1).values
+        return self._registered(brightness(frames[:, indices]), indices, frames.shape[1], context).median(1).values
+
+    def _registered(
+        self,
+        images: Float[Tensor, "batch times channels height width"],
+        indices: list[int],
+        count: int,
+        context: ClipContext,
+    ) -> Tensor:
+        """Images of some of `count` frames as seen from the pose between the last ones, where poses are known."""
+        if not self._camera or context.extrinsics is None:
+            return images
+        source, target = (
+            context.extrinsics[:, indices],
+            context.extrinsics[:, count - 2, None].expand(-1, len(indices), -1, -1),
+        )
+        moved = seen_from(images.flatten(0, 1), self._camera[0].intrinsics, source.flatten(0, 1), target.flatten(0, 1))
+        return moved.unflatten(0, images.shape[:2])
 
     def _augmented(self, recent: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
         """The last frames and the background; in training as if the clip had other colors and light."""
@@ -180,7 +190,7 @@ class SegmentingEncoder(Encoder):
         return (logits.transpose(-1, -2) if turned else logits).flip(flipped).unflatten(0, (-1, FRAMES))
 
     def _looks(
-        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor
+        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor, context: ClipContext
     ) -> AppearanceCode | None:
         """Code of each object from the last frame before those of the state, and the background behind all masks."""
         if not self.codes:
@@ -196,16 +206,25 @@ class SegmentingEncoder(Encoder):
         learned = self.look(crops.flatten(0, 1)).unflatten(0, crops.shape[:2])
         code = torch.cat([colors, learned], -1)
         assert code[0].numel() <= 64
-        return AppearanceCode(code.flatten(1), self._masked_background(frames[:, times], linked, background))
+        pose = context.extrinsics
+        return AppearanceCode(
+            code.flatten(1),
+            self._masked_background(frames, times, linked, background, context),
+            background_extrinsics=None if pose is None else pose[:, frames.shape[1] - 2],
+        )
 
     @torch.no_grad()
-    def _masked_background(self, frames: Tensor, linked: list[Instances], background: Tensor) -> Tensor:
+    def _masked_background(
+        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor, context: ClipContext
+    ) -> Tensor:
         """Median over time of the pixels that no object covers; the plain median where all frames have one."""
         covered = torch.stack([instances.masks.sum(1) for instances in linked], 1)
         # A cell beside a mask still shows part of the object or of its shadow.
         covered = functional.max_pool2d(covered, 3, 1, 1) > _COVERED
-        covered = functional.interpolate(covered.float(), self.size, mode="nearest")[:, :, None] > 0
-        median = brightness(frames).masked_fill(covered, torch.nan).nanmedian(1).values
+        covered = functional.interpolate(covered.float(), self.size, mode="nearest")[:, :, None]
+        layers = torch.cat([brightness(frames[:, times]), covered], 2)
+        images, covered = self._registered(layers, times, frames.shape[1], context).split([3, 1], 2)
+        median = images.masked_fill(covered > 0.0, torch.nan).nanmedian(1).values
         return torch.where(median.isnan(), background, median)
 
 

@@ -123,7 +123,7 @@ class TableEncoder(SegmentingEncoder):
                 channels.append(self._motion(recent, boxes, tracks, context, frames.shape[1]))
             crops = torch.cat(channels, 1)
             observation = self._state(crops, linked[-FRAMES:], tracks)
-            code = self._looks(frames, times, linked, background) if looks else None
+            code = self._looks(frames, times, linked, background, context) if looks else None
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
 

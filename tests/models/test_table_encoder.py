@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from physvision.models import BallCamera, ClipContext, TableEncoder, VggEncoder
+from physvision.core import State
+from physvision.models import BallCamera, CameraDecoder, ClipContext, TableEncoder, VggEncoder
 from physvision.models.segmentation import contrast_channels
 from physvision.models.table_encoder import CROP_CHANNELS, CROP_OUTPUTS
 from physvision.models.tabletop import back_project, project
@@ -62,6 +63,22 @@ def test_the_background_is_registered_by_the_poses_of_the_camera():
     # Bilinear interpolation of a wave of 9 px is off by (2π / 9)² / 8 = 6 % of its amplitude at most.
     assert apart[0] < 0.06 * 0.3
     assert apart[1] > 4 * apart[0]
+
+
+def test_the_decoder_shows_the_background_from_the_pose_of_each_frame():
+    encoder, decoder = encoder_of().eval(), CameraDecoder(BallCamera(2))
+    camera = encoder.camera.caster.camera
+    torch.manual_seed(1)
+    poses = rotated(camera, 0.01 * torch.randn(20, 2))[None].float()
+    frames = views(camera, poses[0].double())[None]
+    looks = encoder.encode(frames[:, :15], ClipContext(extrinsics=poses))[0].appearance
+    away = State(torch.full((5, 6), -500.0), torch.zeros(5, 6))
+    known, unknown = (decoder(away, None, looks.repeat(5, later)) for later in (poses[0, 15:], None))
+    inner = (slice(None), slice(None), slice(8, -8), slice(8, -8))
+    apart = [float((view - frames[0, 15:])[inner].abs().mean()) for view in (known, unknown)]
+    # Interpolated twice, each time off by at most 6 % of the wave's amplitude.
+    assert apart[0] < 2 * 0.06 * 0.3
+    assert apart[1] > 3 * apart[0]
 
 
 def test_contrast_knows_no_hues():
