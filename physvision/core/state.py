@@ -63,9 +63,9 @@ class Status:
             over all contacts was solved instead, (batch,); zero for engines without contact events.
         first_underresolved_step: Index of the first step that was too long for the motion to conserve energy, (batch,);
             -1 if there was none or the engine does not check it. Such a world goes on.
-        first_grazing_step: Index of the first step with a grazing contact, one that a shift of a micrometer makes or
-            removes, so that the motion has no derivative, (batch,); -1 if there was none or the engine does not check
-            it. Such a world goes on.
+        first_grazing_step: Index of the first step without a derivative, (batch,): with a grazing contact, one that a
+            shift of a micrometer makes or removes, with several contacts that strike at the same time, or with a flat
+            side that slides and spins; -1 if there was none or the engine does not check it. Such a world goes on.
         regularized_impacts: Number of impacts whose restitution was lowered so that they add no energy, (batch,).
         penetration: Largest penetration depth at the start of any step or event, m, (batch,); zero for engines that do
             not check it.

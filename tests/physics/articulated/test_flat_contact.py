@@ -23,7 +23,7 @@ def test_gradients_are_one_sided_derivatives(flat, kind):
     verdicts = [
         flat.verdict(gradient, slopes)
         for seed in seeds
-        for gradient, slopes in flat.one_sided(flat.scene(seed), seed).values()
+        for gradient, slopes in flat.one_sided(flat.scene(seed), seed).values.values()
     ]
     smooth = len(verdicts) - verdicts.count("jump")
     assert smooth > 0.5 * len(verdicts)

@@ -24,7 +24,7 @@ from ..collision.narrow_phase import (
 from ..dynamics.forward import solve_forward_dynamics
 from ..dynamics.kinematics import forward_kinematics
 from ..dynamics.transmissions import add_compliance, add_transmission_blocks
-from ..precision import convex_pairs, scalar, vec3
+from ..precision import convex_pairs, pyramidal, scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, Contact, System, Tree, Workspace
 from .delassus import apply_impulses, build_delassus, contact_velocity
@@ -42,6 +42,7 @@ from .rotational_friction import add_rotational_friction
 from .settings import SOLVER
 from .solver import MAX_RESIDUAL, solve_contacts
 from .time_of_impact import CONTACT_TOLERANCE, contact_threshold, find_event
+from .undetermined_contacts import has_simultaneous_impacts, has_undetermined_friction
 
 FLIGHT = wp.constant(0)
 IMPACT = wp.constant(1)
@@ -253,6 +254,11 @@ def solve_event(
             scale = scalar(0.5) * scale
             if _trial == RESTITUTION_TRIALS - 2:
                 scale = scalar(0.0)
+    if contact.events.kind[world, row] == IMPACT and has_simultaneous_impacts(contact, s, world, count):
+        contact.events.is_grazing[world] = 1
+    if wp.static(not pyramidal):
+        if has_undetermined_friction(contact, s, world, count):
+            contact.events.is_grazing[world] = 1
     apply_impulses(tree, work, contact, world, row, count)
     if contact.events.kind[world, row] == FLIGHT:
         remaining = contact.events.remaining_time[world, row]

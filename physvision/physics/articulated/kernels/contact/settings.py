@@ -72,6 +72,8 @@ class ContactSolverSettings:
             conditioned solves. 1.0e3 in float32.
         max_newton_steps: Largest number of Newton steps with low compliance; a safeguard.
         pivot_tolerance: Share of the largest diagonal entry below which a pivot counts as zero. 1.0e-7 in float32.
+        parallel_tolerance: Angle between the normals of a flat side, and between the directions in which its points
+            slide, beyond which they differ, rad. 1.0e-3 in float32.
         max_convex_steps: Largest number of Newton steps of convex contact; a safeguard.
         max_line_search: Largest number of evaluations of a line search of convex contact.
         slope_tolerance: Share of the initial slope at which a line search ends. Raising it ends the search earlier.
@@ -118,6 +120,7 @@ class ContactSolverSettings:
     max_pivot_ratio: float = 1.0e8
     max_newton_steps: int = 12
     pivot_tolerance: float = 1.0e-14
+    parallel_tolerance: float = 1.0e-9
     max_convex_steps: int = 100
     max_line_search: int = 30
     slope_tolerance: float = 0.1
@@ -141,6 +144,7 @@ if not DOUBLE:
         converged_residual=1.0e-5,
         max_pivot_ratio=1.0e3,
         pivot_tolerance=1.0e-7,
+        parallel_tolerance=1.0e-3,
         step_tolerance=1.0e-6,
         quadratic_step=1.0e-4,
         max_convex_residual=1.0e-3,
