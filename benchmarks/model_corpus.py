@@ -7,7 +7,8 @@ Each file is loaded with contact by events and with compliant contact. Under the
 (solver tolerance 0, dense Jacobian), without contact between geoms and with it: the velocity after one Runge–Kutta step
 of 0.1 ms or less from ten random states, relative to the largest acceleration; and positions after 0.5 s of steps of 1
 ms without contact, from the reference pose under constant random controls, in radians or meters. Of contacts the kinds
-of geoms are printed that touch where accelerations differ.
+of geoms are printed that touch where accelerations differ, and of files what they have that compliant contact leaves
+out: MuJoCo's second solver `noslip_iterations`, which takes friction for hard.
 """
 
 # MuJoCo's compiled module has no types for type checkers.
@@ -194,6 +195,7 @@ class Result:
         contact: Largest relative error of accelerations with contact.
         kinds: Kinds of geoms that touch where accelerations with contact differ by more than 1e-6.
         motion: Largest difference of positions after 0.5 s without contact, rad or m.
+        omission: Option of the file that compliant contact leaves out; empty without one.
     """
 
     file: ModelFile
@@ -202,6 +204,13 @@ class Result:
     contact: float
     kinds: set[str]
     motion: float
+    omission: str = ""
+
+
+def omission(model: mujoco.MjModel) -> str:
+    """Return the option of a model that compliant contact leaves out; empty without one."""
+    count = int(model.opt.noslip_iterations)
+    return f"noslip_iterations={count}" if count else ""
 
 
 def measure(file: ModelFile, folder: Path) -> Result:
@@ -210,24 +219,28 @@ def measure(file: ModelFile, folder: Path) -> Result:
     refusals = refusal(path, "event"), refusal(path, "compliant")
     if refusals[1]:
         return Result(file, refusals, nan, nan, set(), nan)
-    if compile_model(path)[0].nv == 0:  # nothing moves
+    model, _ = compile_model(path)
+    if model.nv == 0:  # nothing moves
         return Result(file, refusals, 0.0, 0.0, set(), 0.0)
     smooth, _ = acceleration_errors(path, ("contact",))
     contact, kinds = acceleration_errors(path)
-    return Result(file, refusals, max(smooth), max(contact), kinds, motion_error(path, ("contact",)))
+    motion = motion_error(path, ("contact",))
+    return Result(file, refusals, max(smooth), max(contact), kinds, motion, omission(model))
 
 
 def print_table(results: Sequence[Result]) -> list[Claim]:
     """Print a line for each package and one for all, and return their numbers as claims."""
     claims = []
-    heads = ("by events", "compliant", "accelerations", "with contact", "motion within 1e-6")
+    heads = ("by events", "compliant", "accelerations", "listed", "with contact", "motion within 1e-6")
     print("| package | files | " + " | ".join(heads) + " |\n|" + "---|" * (len(heads) + 2))
     for package in [*dict.fromkeys(result.file.package for result in results), "all"]:
         rows = [result for result in results if package in (result.file.package, "all")]
         values = [
             sum(not result.refusals[0] for result in rows),
             sum(not result.refusals[1] for result in rows),
-            *(sum(getattr(result, name) <= TOLERANCE for result in rows) for name in ("smooth", "contact", "motion")),
+            sum(result.smooth <= TOLERANCE for result in rows),
+            sum(result.smooth > TOLERANCE and bool(result.omission) for result in rows),
+            *(sum(getattr(result, name) <= TOLERANCE for result in rows) for name in ("contact", "motion")),
         ]
         print(f"| {package} | {len(rows)} | " + " | ".join(map(str, values)) + " |")
         claims += [Claim(f"{package}: {head}", value, "files") for head, value in zip(heads, values, strict=True)]
@@ -235,7 +248,7 @@ def print_table(results: Sequence[Result]) -> list[Claim]:
 
 
 def main(folder: Path = Path("out/model_corpus"), packages: Sequence[str] = ()) -> int:
-    """Print the table, and return the number of files whose accelerations without contact are not MuJoCo's.
+    """Print the table, and return the number of files whose accelerations differ without contact or omission.
 
     Args:
         folder: Folder of the downloaded packages.
@@ -249,10 +262,11 @@ def main(folder: Path = Path("out/model_corpus"), packages: Sequence[str] = ()) 
         result = measure(file, folder)
         results.append(result)
         numbers = f"{result.smooth:8.1e} {result.contact:8.1e} {result.motion:8.1e}"
-        print(f"{numbers} {file.path} {', '.join(sorted(result.kinds))} {' | '.join(result.refusals)}", flush=True)
+        details = f"{', '.join(sorted(result.kinds))} {' | '.join(result.refusals)}"
+        print(f"{numbers} {file.path} {details} {result.omission}", flush=True)
     claims = print_table(results)
     print(write_claims(__file__, claims))
-    return sum(result.smooth > TOLERANCE for result in results)
+    return sum(result.smooth > TOLERANCE and not result.omission for result in results)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# Files, and those that load. Accelerations of the hands and the arm of gymnasium-robotics are not explained yet: the
-# script prints them.
+# Files, and those that load. Two files of gymnasium-robotics have MuJoCo's `noslip_iterations`, which is left out.
 PACKAGES = {
     "gymnasium": (14, 14), "dm_control": (37, 34), "metaworld": (46, 46), "robosuite": (14, 14),
     "playground": (10, 10), "safety-gymnasium": (4, 3), "example-robot-data": (3, 3),
