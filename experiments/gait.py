@@ -68,7 +68,8 @@ class Trotting(EngineWrapper):
         stiff = f'kp="{GAIN * DAMPING:g}" kv="{DAMPING:g}"'
         soft = f'kp="{SOFT * GAIN * DAMPING:g}" kv="{SOFT * DAMPING:g}"'
         text = scenes.path("quadruped").read_text().replace(stiff, soft).replace("</worldbody>", CLOCK)
-        super().__init__(articulated.load(text, DT, max_servo_speed=scenes.MAX_SERVO_SPEED["quadruped"]))
+        servos = articulated.ServoSettings(scenes.MAX_SERVO_SPEED["quadruped"])
+        super().__init__(articulated.load(text, DT, servos=servos))
 
     def targets(self, state: State, steps: int, controls: Tensor) -> Tensor:
         """Targets of the soft servos, (batch, steps, 8): the trot's in the middle of these steps, changed."""

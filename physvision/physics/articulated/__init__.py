@@ -17,7 +17,7 @@ from physvision.physics.articulated.contact import (
     ContactSettings as ContactSettings,
 )
 from physvision.physics.articulated.engine import Articulation as Articulation
-from physvision.physics.articulated.loading import load as load
+from physvision.physics.articulated.loading import ServoSettings as ServoSettings, load as load
 from physvision.physics.articulated.model.bodies import Body as Body, Joint as Joint
 from physvision.physics.articulated.model.fluid import Fluid as Fluid
 from physvision.physics.articulated.model.loop_joints import LoopJoint as LoopJoint
@@ -28,7 +28,8 @@ from physvision.physics.articulated.model.transmissions import Transmission as T
 register_all(
     "physvision.physics.articulated",
     (
-        *(Articulation, Body, Compliant, ContactSettings, Fluid, Joint, LoopJoint, Mechanism, Transmission, load, tree),
+        *(Articulation, Body, Compliant, ContactSettings, Fluid, Joint, LoopJoint, Mechanism, ServoSettings),
+        *(Transmission, load, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )

@@ -82,10 +82,12 @@ def compile_scalar_rows(
                 for link, coefficient in zip(row_links, coefficients, strict=True)
             ]
         )
+    smooth = [False] * len(friction_velocities) + [transmission.smooth for transmission in transmissions]
     paths = [_ancestors(tree, row_links) for row_links in links]
     flat = [term for row in terms for term in row]
     arrays = {
         "transmissions.kind": np.array(kinds, np.int32),
+        "transmissions.is_smooth": np.array(smooth, np.int32),
         "transmissions.start": _starts(terms),
         "transmissions.velocity": np.array([velocity for velocity, _, _ in flat], np.int32),
         "transmissions.position": np.array([position for _, position, _ in flat], np.int32),

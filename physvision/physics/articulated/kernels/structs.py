@@ -187,6 +187,7 @@ class TransmissionModel:
 
     count: int
     kind: wp.array(dtype=wp.int32)  # see `transmissions`
+    is_smooth: wp.array(dtype=wp.int32)  # whether a servo's force saturates smoothly
     start: wp.array(dtype=wp.int32)  # first coefficient, one more than there are transmissions
     coefficient: wp.array(dtype=scalar)
     velocity: wp.array(dtype=wp.int32)  # of each coefficient

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +39,7 @@ from physvision.physics.articulated.loading.tendons import (
     tendon_pairs,
     tendon_sites,
 )
-from physvision.physics.articulated.loading.transmissions import FileTransmission
+from physvision.physics.articulated.loading.transmissions import DEFAULT_SERVOS, FileTransmission, ServoSettings
 from physvision.physics.articulated.loading.unsupported import (
     IGNORABLE,
     friction_enabled,
@@ -65,7 +64,7 @@ def load(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
     contact: Contact | ContactSettings = "event",
-    max_servo_speed: float = math.inf,
+    servos: ServoSettings = DEFAULT_SERVOS,
     initial_penetration: str = "hold",
     packages: Sequence[str | os.PathLike[str]] = (),
 ) -> Articulation:
@@ -91,8 +90,8 @@ def load(
         contact: Contact method as in `tree`, or `ContactSettings` with the method, restitution and friction model;
             friction and excluded pairs are those of the file. "compliant" uses the file's `solref`, `solimp` and joint
             margins. To simulate without contact, ignore it.
-        max_servo_speed: Largest commanded speed of position actuators with a damper (`kv`) and a limited force, rad/s
-            or m/s.
+        servos: Largest commanded speed, and saturation, of actuators with feedback and a limited force, under any
+            contact.
         initial_penetration: Treatment of pairs of shapes that penetrate by more than 1 cm in the file's reference pose:
             "hold", so that by events they stay as they are, get no deeper, and collide as others do once they have
             separated (`engine.held_pairs` names them); "keep", so that `engine.resolve_penetration` must be called
@@ -123,7 +122,7 @@ def load(
         raise_friction(model)
     if initial_penetration == "hold" and settings.by_events:
         pairs = hold_penetrating(model, pairs, SETTINGS.max_initial_penetration)
-    builder = _EngineBuilder(model, ignore, max_servo_speed, settings, dt, integrator, substeps)
+    builder = _EngineBuilder(model, ignore, servos, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
     if initial_penetration == "exclude" and pairs:
         state = engine.initial_state(1, torch.float64)
@@ -167,7 +166,7 @@ class _EngineBuilder:
 
     model: mujoco.MjModel
     ignore: Sequence[str]
-    max_servo_speed: float
+    servos: ServoSettings
     contact: ContactSettings
     dt: float
     integrator: str
@@ -215,7 +214,7 @@ class _EngineBuilder:
         model, ignore = self.model, self.ignore
         has_friction = "friction_loss" not in ignore and friction_enabled(model)
         bodies = translate.bodies(model, colliding, self._has_limits, has_friction, tendons)
-        transmissions = translate.all_transmissions(model, bodies, ignore, self.max_servo_speed, self._has_limits)
+        transmissions = translate.all_transmissions(model, bodies, ignore, self.servos, self._has_limits)
         states = translate.actuator_states(model, len(transmissions))
         mechanism = Mechanism(
             bodies,

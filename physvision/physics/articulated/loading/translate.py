@@ -18,6 +18,7 @@ from physvision.physics.articulated.loading.names import is_disabled, object_nam
 from physvision.physics.articulated.loading.tendons import SiteTendon, site_marker, tendon_sites
 from physvision.physics.articulated.loading.transmissions import (
     FileTransmission,
+    ServoSettings,
     driven_joints,
     feedback,
     is_transmission,
@@ -171,15 +172,15 @@ def transmission_actuators(model: mujoco.MjModel) -> list[int]:
 
 
 def all_transmissions(
-    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], max_speed: float, limits: bool
+    model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], servos: ServoSettings, limits: bool
 ) -> list[FileTransmission]:
-    """Transmissions of actuators, with this largest commanded speed, then those of tendons and equalities."""
+    """Transmissions of actuators, with these settings of servos, then those of tendons and equalities."""
     names = [
         joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name)
         for body in bodies
         for order, joint in enumerate(body.joints)
     ]
-    return transmissions(model, names, transmission_actuators(model), ignore, max_speed, limits)
+    return transmissions(model, names, transmission_actuators(model), ignore, servos, limits)
 
 
 def actuator_states(model: mujoco.MjModel, transmissions: int) -> list[ActuatorState]:

@@ -20,8 +20,11 @@ class Transmission:
     control − stiffness p − damping u, evaluated at the end of the step and clamped to `force_range`, which is stable
     at any stiffness. With a finite `max_speed` it applies damping (z − u) instead, where the commanded velocity
     z = (control − stiffness p) / damping, clamped to ±max_speed, is evaluated at the start of the step: a motor of gain
-    stiffness / damping, which must be below 1 / dt. "friction" resists all motion with a force within `force_range`; an
-    "equality" keeps p at zero, a "limit" at zero or above.
+    stiffness / damping, which must be below 1 / dt. If it is smooth, its force is x / √(1 + (x/f)²) with x = control −
+    stiffness p − damping u and the bound f, linearized about the start of the step, and its commanded velocity
+    likewise: both depend on the control however far beyond the bounds it is. What the force changes within a step is
+    still cut off at `force_range`. "friction" resists all motion with a force
+    within `force_range`; an "equality" keeps p at zero, a "limit" at zero or above.
 
     Attributes:
         coefficients: Coefficient of each joint by name, m/rad or without unit.
@@ -33,6 +36,8 @@ class Transmission:
         force_range: Lower and upper limit of the force, N or N m.
         name: Name for messages and controls.
         max_speed: Largest commanded velocity of a servo, m/s or rad/s.
+        smooth: If true, force and commanded velocity of a servo approach their limits smoothly, so that gradients do
+            not vanish there.
     """
 
     coefficients: Mapping[str, float]
@@ -43,6 +48,7 @@ class Transmission:
     force_range: tuple[float, float] = (-math.inf, math.inf)
     name: str = ""
     max_speed: float = math.inf
+    smooth: bool = False
 
     def check(self, tree: KinematicTree) -> None:
         """Raise ModelError if the transmission does not fit the tree or its numbers contradict each other."""
@@ -60,6 +66,11 @@ class Transmission:
             raise ModelError(
                 f"{prefix}: max_speed must be at least zero and needs a servo with damping above zero, got "
                 f"{self.max_speed} for kind {self.kind!r} with damping {self.damping}"
+            )
+        if self.smooth and not (servo and low < 0 < high):
+            raise ModelError(
+                f"{prefix}: smooth needs a servo with a force_range around zero, got kind {self.kind!r} and "
+                f"{self.force_range}"
             )
         if servo and not (self.stiffness >= 0 and self.damping >= 0 and self.stiffness + self.damping > 0):
             raise ModelError(

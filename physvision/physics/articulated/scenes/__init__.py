@@ -9,7 +9,7 @@ from pathlib import Path
 from physvision.core import FileError
 from physvision.physics.articulated.contact import ContactSettings
 from physvision.physics.articulated.engine import Articulation
-from physvision.physics.articulated.loading import load as load_file
+from physvision.physics.articulated.loading import ServoSettings, load as load_file
 
 _FOLDER = Path(__file__).resolve().parent
 # Quantities that model files lack: restitution of all shapes, and largest commanded speed of servos, rad/s.
@@ -41,4 +41,4 @@ def load(name: str, dt: float = 0.01, ignore: Sequence[str] = (), restitution: f
     restitution = _RESTITUTION.get(name, 0.0) if restitution is None else restitution
     speed = MAX_SERVO_SPEED.get(name, math.inf)
     contact = ContactSettings(restitution=restitution)
-    return load_file(path(name), dt, ignore=ignore, contact=contact, max_servo_speed=speed)
+    return load_file(path(name), dt, ignore=ignore, contact=contact, servos=ServoSettings(speed))

@@ -14,13 +14,20 @@ from ..dynamics.transmissions import (
     DRY_FRICTION,
     JOINT_EQUALITY,
     SERVO,
-    UNLIMITED,
+    add_bound_gradients,
+    add_position_gradient,
+    add_servo_gradients,
+    add_velocity_gradient,
+    demand_backward,
+    limit_demand,
+    servo_demand,
+    servo_force,
+    servo_force_backward,
     transmission_displacement,
 )
 from ..precision import scalar, vec3
 from ..spatial.vectors import zero3
 from ..structs import Contact, System, Tree, Workspace
-from .compliant_rows import servo_demand
 from .convex_contact import (
     AT_LOWER,
     AT_UPPER,
@@ -94,35 +101,16 @@ def servo_backward(
     """Propagate through a servo's force within its bounds to parameters; returns the adjoint of its position."""
     t = contact.blocks.pair[world, c] - s.model.candidates
     damping = s.model.transmissions.damping[world, t]
-    speed = s.model.transmissions.max_speed[world, t]
     demand = servo_demand(tree, work, s, world, step, row, t)
+    limited = limit_demand(s, world, t, demand)
     velocity = contact_velocity(tree, contact, world, c, work.v, row)[0]
-    damping_bar = weight * (drag_interval * contact.convex.lag[world, c][0] - velocity)
-    demand_bar = weight
-    add_jacobian_transpose(tree, contact, world, c, vec3(-damping * weight, scalar(0.0), scalar(0.0)), work.v_bar, row)
-    if speed < UNLIMITED and wp.abs(demand) >= speed * damping:
-        side = wp.sign(demand)
-        damping_bar += side * speed * weight
-        if s.contact_gradients.is_requested != 0:
-            s.contact_gradients.transmissions.max_speed[world, t] = (
-                s.contact_gradients.transmissions.max_speed[world, t] + side * damping * weight
-            )
-        demand_bar = scalar(0.0)
-    column = tree.velocities + t
-    s.gradients.torque[world, step, column] = s.gradients.torque[world, step, column] + demand_bar
-    for k in range(tree.couplings):
-        if tree.coupling_target[k] == column:
-            d = tree.coupling_source[k]
-            work.v_bar[world, row, d] = work.v_bar[world, row, d] + tree.coupling_gain[k] * demand_bar
-    if s.contact_gradients.is_requested != 0:
-        position = transmission_displacement(work, s, world, row, t)
-        s.contact_gradients.transmissions.damping[world, t] = (
-            s.contact_gradients.transmissions.damping[world, t] + damping_bar
-        )
-        s.contact_gradients.transmissions.stiffness[world, t] = (
-            s.contact_gradients.transmissions.stiffness[world, t] - position * demand_bar
-        )
-    return -s.model.transmissions.stiffness[world, t] * demand_bar
+    _force, slope = servo_force(s, world, t, limited, velocity)
+    drag_bar = drag_interval * contact.convex.lag[world, c][0] * weight  # of S′ c
+    limited_bar = servo_force_backward(s, world, t, limited, velocity, weight, damping * drag_bar)
+    add_velocity_gradient(work, s, world, row, t, -damping * limited_bar)
+    limit_bar, position_bar = demand_backward(tree, work, s, world, step, row, t, demand, limited_bar)
+    add_servo_gradients(s, world, t, scalar(0.0), slope * drag_bar - velocity * limited_bar + limit_bar)
+    return position_bar
 
 
 @wp.func(inline=True)
@@ -143,15 +131,9 @@ def transmission_row_backward(
     mode = contact.solver.mode[world, c]
     weight = -contact_velocity(tree, contact, world, c, work.multiplier, row)[0]
     position_bar = scalar(0.0)
-    if s.contact_gradients.is_requested != 0 and kind != JOINT_EQUALITY:
-        if mode == AT_LOWER:
-            s.contact_gradients.transmissions.min_force[world, t] = (
-                s.contact_gradients.transmissions.min_force[world, t] + weight
-            )
-        elif mode == AT_UPPER:
-            s.contact_gradients.transmissions.max_force[world, t] = (
-                s.contact_gradients.transmissions.max_force[world, t] + weight
-            )
+    if kind != JOINT_EQUALITY:
+        z = scalar(0.0)
+        add_bound_gradients(s, world, t, wp.where(mode == AT_LOWER, weight, z), wp.where(mode == AT_UPPER, weight, z))
     if mode == FREE_FORCE:
         if kind == SERVO:
             position_bar = servo_backward(tree, work, contact, s, world, step, row, c, weight, drag_interval)
@@ -171,11 +153,4 @@ def transmission_row_backward(
                     product,
                     product * contact.convex.lag[world, c][0],
                 )
-    if position_bar != scalar(0.0):
-        for k in range(s.model.transmissions.start[t], s.model.transmissions.start[t + 1]):
-            d = s.model.transmissions.velocity[k]
-            work.q_bar[world, row, d] = work.q_bar[world, row, d] + s.model.transmissions.coefficient[k] * position_bar
-        if s.contact_gradients.is_requested != 0:
-            s.contact_gradients.transmissions.reference[world, t] = (
-                s.contact_gradients.transmissions.reference[world, t] - position_bar
-            )
+    add_position_gradient(work, s, world, row, t, position_bar)

@@ -6,7 +6,8 @@ parameters number `candidates + t` and `candidates + transmissions + e`. With th
 
     DRY_FRICTION     BOUNDED by the friction, impedance at zero error, no stiffness of the reference (k = 0);
     JOINT_EQUALITY   BOUNDED without bounds, error p;
-    SERVO            BOUNDED, f = clamp(g − k p, ±w c) − c u, D = h c for damping c that acts at the end of the step.
+    SERVO            BOUNDED, f = S(x), D = h S′(x) c for damping c that acts at the end of the step, with x =
+                     clamp(g − k p, ±w c) − c u and S the smooth saturation, or S(x) = x.
 
 A loop constraint is a SPRING with the error e = p_a − p_b, and for a weld another one with MuJoCo's error of
 orientations: for E = B* ⊗ A, of the frames' quaternions, and ω of the frames,
@@ -26,6 +27,9 @@ from ..dynamics.transmissions import (
     LENGTH_LIMIT,
     SERVO,
     UNLIMITED,
+    limit_demand,
+    servo_demand,
+    servo_force,
     transmission_displacement,
     write_transmission_jacobian,
 )
@@ -36,17 +40,6 @@ from .convex_contact import BOUNDED_FORCE, SPRING, impedance, impedance_stiffnes
 from .convex_solver import scale_half_jacobian
 from .delassus import contact_velocity, write_half_jacobian
 from .equality import equality_error, write_equality_jacobian
-
-
-@wp.func
-def servo_demand(tree: Tree, work: Workspace, s: System, world: int, step: int, row: int, t: int):
-    """Return the force g − k p that a servo demands, before the limit of its speed, without its damping."""
-    demand = s.forces.torque[world, step, tree.velocities + t]
-    demand -= s.model.transmissions.stiffness[world, t] * transmission_displacement(work, s, world, row, t)
-    for k in range(tree.couplings):
-        if tree.coupling_target[k] == tree.velocities + t:
-            demand += tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
-    return demand
 
 
 @wp.func
@@ -87,13 +80,12 @@ def add_transmission_rows(
             contact.blocks.upper[world, slot] = s.model.transmissions.max_force[world, t]
             contact.convex.free_force[world, slot] = scalar(0.0)
             if kind == SERVO:
-                damping = s.model.transmissions.damping[world, t]
-                speed = s.model.transmissions.max_speed[world, t]
-                demand = servo_demand(tree, work, s, world, step, row, t)
-                if speed < UNLIMITED:
-                    demand = wp.clamp(demand, -speed * damping, speed * damping)
-                contact.convex.free_force[world, slot] = demand - damping * velocity[0]
-                contact.convex.edge_stiffness[world, slot] = drag_interval * damping
+                demand = limit_demand(s, world, t, servo_demand(tree, work, s, world, step, row, t))
+                force, slope = servo_force(s, world, t, demand, velocity[0])
+                contact.convex.free_force[world, slot] = force
+                contact.convex.edge_stiffness[world, slot] = (
+                    drag_interval * slope * s.model.transmissions.damping[world, t]
+                )
             else:
                 parameters = s.model.candidates + t
                 reference = s.model.convex.reference[parameters]
