@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from physvision import State
-from physvision.core import Placed, Plane, Sphere
+from physvision.core import Box, Placed, Plane, Sphere
 from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 
 DOUBLE = torch.float64
@@ -60,3 +60,42 @@ def test_what_falls_and_bounces_does_not_graze():
     assert status.converged.all()
     assert status.first_grazing_step.tolist() == [-1]
     assert float(status.residual) < 1e-11
+
+
+BOX = (0.4, 0.3, 0.2)
+
+
+def flat_box(velocity, height=0.0, tilt=0.0, friction=0.4, steps=20):
+    """The status of a homogeneous box that moves at this velocity from this height above the ground."""
+    inertia = tuple((BOX[(k + 1) % 3] ** 2 + BOX[(k + 2) % 3] ** 2) / 12 for k in range(3))
+    body = Body("box", None, [Joint("free")], mass=1.0, inertia=inertia, shapes=[Placed(Box(BOX))])
+    settings = ContactSettings(friction=friction, restitution=0.0)
+    engine = tree([body], dt=0.01, static_shapes=[Placed(Plane())], contact=settings)
+    half = torch.tensor(tilt / 2, dtype=DOUBLE)
+    turn = torch.stack([half.cos(), 0.6 * half.sin(), 0.8 * half.sin(), 0.0 * half])
+    place = torch.tensor([0.0, 0.0, BOX[2] / 2 + height], dtype=DOUBLE)
+    status = engine.rollout(State(torch.cat([place, turn])[None], torch.tensor([velocity], dtype=DOUBLE)), steps).status
+    assert status is not None
+    assert status.converged.all()
+    return status
+
+
+def test_corners_that_strike_at_the_same_time():
+    """A box that falls flat on four corners, in the fifth step from 1 cm; with a tilt it strikes with one corner."""
+    fall = [0.0] * 6
+    assert flat_box(fall, height=0.01).first_grazing_step.tolist() == [5]
+    assert flat_box(fall, height=0.03, tilt=0.05, steps=8).first_grazing_step.tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    ("velocity", "friction", "named"),
+    [
+        ([0.5, 0.2, 0, 0, 0, 1.0], 0.4, True),
+        ([0.5, 0.2, 0, 0, 0, 0], 0.4, False),
+        ([0.5, 0.2, 0, 0, 0, 1.0], 0.0, False),
+        ([0.0] * 6, 0.4, False),
+    ],
+)
+def test_a_flat_side_that_slides_and_spins(velocity, friction, named):
+    """Its friction is undetermined; not if it does not spin, has no friction, or stands still."""
+    assert flat_box(velocity, friction=friction).first_grazing_step.tolist() == [1 if named else -1]
