@@ -146,8 +146,9 @@ def measure(model: PredictiveAutoencoder, samples: list[Sample]) -> tuple[dict, 
     for sample in samples:
         context = ClipContext(sample.extrinsics)
         true = dict(sample.properties)
-        encoded = encoder.encode(sample.observed, context)[0].to(torch.float32)
-        refined = encoder.refined(encoded, GIVEN)
+        encoded, segmented = encoder.encode(sample.observed, context)
+        encoded = encoded.to(torch.float32)
+        refined = encoder.refined(encoded, GIVEN, segmented.motion)
         without = _without_vgg(encoder, sample, context)
         now, mine = sample.ahead.state(0), dict(refined.properties)
         ways = {
@@ -295,7 +296,7 @@ def _draw(model: PredictiveAutoencoder, sample: Sample, path: Path) -> None:
     """Stages of the model on six windows: frame, masks, frames drawn at the true and the predicted state, truth."""
     encoder, context, step = model.encoder, ClipContext(sample.extrinsics), AHEAD[-1]
     encoded, segmented = encoder.encode(sample.observed, context)
-    refined = encoder.refined(encoded.to(torch.float32), GIVEN)
+    refined = encoder.refined(encoded.to(torch.float32), GIVEN, segmented.motion)
     trajectory = model.simulate(refined.state, step, None, refined.properties)
     poses = sample.extrinsics[:, [GIVEN - 1 + step]]
     truth = Trajectory(sample.ahead.q, sample.ahead.v)

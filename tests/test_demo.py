@@ -28,7 +28,7 @@ def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
         assert path.stat().st_size > 10_000
     if law:
         assert "The true length is 0.25876 m" in predicted
-        length = json.loads((out / "swing" / "parameters.json").read_text())["parameters"]["length"]["value"]
+        length = json.loads((out / "bob" / "parameters.json").read_text())["parameters"]["length"]["value"]
         assert abs(length / 0.25876 - 1) < 0.005
     with Image.open(out / "demo.gif") as picture:
         assert picture.n_frames > 10

@@ -19,6 +19,7 @@ from physvision.models.interfaces import (
     Encoder as Encoder,
     Observation as Observation,
 )
+from physvision.models.link_decoder import LinkDecoder as LinkDecoder
 from physvision.models.link_encoder import LinkEncoder as LinkEncoder
 from physvision.models.links import LinkSettings as LinkSettings
 from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as MlpEncoder
@@ -52,6 +53,6 @@ register_all(
         *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
-        *(LinkCamera, LinkEncoder, LinkSettings, SceneCamera, learned_table, swing, table, tabletop),
+        *(LinkCamera, LinkDecoder, LinkEncoder, LinkSettings, SceneCamera, learned_table, swing, table, tabletop),
     ),
 )

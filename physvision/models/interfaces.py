@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -70,6 +71,9 @@ class AppearanceCode:
         background: Median of the clip's frames outside the objects' masks, brightness 0 to 1.
         extrinsics: Pose of the camera in each frame to render, from the world to the camera's frame; None for a camera
             that stands still.
+        textures: Mean picture of each object in its own axes, as the given frames show it; None where codes alone
+            describe the objects.
+        shadow: Offset of shadows along columns and rows, px, and their darkness, 0 to 1; None for no shadows.
         background_extrinsics: Pose of the camera from which the background is seen; None for a camera that stands
             still.
     """
@@ -77,26 +81,26 @@ class AppearanceCode:
     code: Float[Tensor, "batch codes"]
     background: Float[Tensor, "batch channels height width"]
     extrinsics: Float[Tensor, "batch 4 4"] | None = None
+    textures: Float[Tensor, "batch objects channels rows columns"] | None = None
+    shadow: Float[Tensor, "batch 3"] | None = None
     background_extrinsics: Float[Tensor, "batch 4 4"] | None = None
 
     def to(self, dtype: torch.dtype) -> AppearanceCode:
-        """Convert code and background to `dtype`."""
-        return replace(self, code=self.code.to(dtype), background=self.background.to(dtype))
+        """Convert all but the poses of the frames to render to `dtype`."""
+        return replace(self._map(lambda value: value.to(dtype)), extrinsics=self.extrinsics)
 
     def __getitem__(self, rows: slice) -> AppearanceCode:
         """Select the looks of some clips."""
-        poses = (pose if pose is None else pose[rows] for pose in (self.extrinsics, self.background_extrinsics))
-        return AppearanceCode(self.code[rows], self.background[rows], *poses)
+        return self._map(lambda value: value[rows])
 
     def repeat(self, times: int, extrinsics: Tensor | None = None) -> AppearanceCode:
         """Repeat each clip's looks `times` times in a row, for that many states a clip, each with its camera pose."""
-        code, background, seen_from = (
-            part if part is None else part.repeat_interleave(times, 0)
-            for part in (self.code, self.background, self.background_extrinsics)
-        )
-        assert code is not None
-        assert background is not None
-        return AppearanceCode(code, background, extrinsics, seen_from)
+        return replace(self._map(lambda value: value.repeat_interleave(times, 0)), extrinsics=extrinsics)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> AppearanceCode:
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed: dict[str, Any] = {name: None if value is None else change(value) for name, value in values.items()}
+        return AppearanceCode(**changed)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from torch.nn import functional
 
 from physvision.core import Coordinates, brightness
 from physvision.models.interfaces import ClipContext, Observation
+from physvision.models.link_looks import clip_looks
+from physvision.models.link_motion import fitted_motion, last_middle
 from physvision.models.links import (
     FRAME_CHANNELS,
     FrameNetwork,
@@ -22,14 +24,16 @@ from physvision.models.links import (
     direction_of,
     limited,
     mask_centroids,
+    plane_motion,
     sample_images,
     unit_vectors,
+    widened,
 )
 from physvision.models.segmentation import Instances, LinkSegmentation, contrast_channels
 from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES, Segmentation, SegmentingEncoder, start_small
 from physvision.models.swing import swing_leaves
 from physvision.models.tabletop import back_project, project
-from physvision.models.track_fit import MotionTracks, TrackFit
+from physvision.models.track_fit import FittedMotion, TrackFit
 from physvision.models.trial_properties import UNIFORM_STD, scaled
 from physvision.physics.engine import Engine
 
@@ -44,10 +48,12 @@ _INITIAL_STD = (0.1, 1.0)
 _LOG_STD = (-3.5, 2.5)
 # Errors that crops are placed with in training, rad and m: networks learn to correct them.
 _ANGLE_JITTER, _PLACE_JITTER = 0.12, 0.04
+# Largest logarithm of the scale of crops in training: few labels have few lengths, and this gives the network others.
+_SCALE_RANGE = 0.25
 # Largest difference of a pixel's motion from the link's, m a frame.
 _MAX_MOTION = 0.2
-# Steps of a fit in training, where properties need not be exact.
-_TRAINING_ITERATIONS = 4
+# Frames from one to the next of those whose median is the background: links hide a place for long.
+_BACKGROUND_STEP = 3
 
 
 class LinkEncoder(SegmentingEncoder):
@@ -94,7 +100,7 @@ class LinkEncoder(SegmentingEncoder):
         self.network, self.frame_network = network, FrameNetwork(self.settings.crop)
         self.angles = Coordinates(links, tuple(range(links)))
         # In a tuple, so that it is not a submodule: the model trains and saves its own engine.
-        self._fit = (TrackFit(engine, self.angles, swing_leaves),)
+        self._fit = (TrackFit(engine, self.angles, swing_leaves, points=last_middle),)
         start_small(network)
 
     def encode(
@@ -113,50 +119,58 @@ class LinkEncoder(SegmentingEncoder):
             logits = self._segment(augmented, augmented_background)
             read = self._read(frames, indices, background, (augmented, augmented_background, logits), context, times)
             angles, angle_std, lengths, properties = self._follow(read)
-            motion = self._motion(recent, read, context, count)
-            observation = self._state(read, angles, angle_std, lengths, motion)
+            assert self.flow is not None
+            flows = plane_motion(self.flow, self._camera[0], recent, read.poses[:, -FRAMES:])
+            observation = self._state(read, angles, angle_std, lengths, flows)
             values, stds = properties
             instances = self._find_recent(torch.logit(read.masks, 1e-6))
-            code = self._looks(frames, times, instances, background, context) if looks else None
-        observation = replace(observation, properties=values, property_std=stds, appearance=code)
-        return observation, Segmentation(logits, background, instances[-FRAMES:])
+        observation = replace(observation, properties=values, property_std=stds)
+        if not looks or not self.codes:
+            return observation, Segmentation(logits, background, instances[-FRAMES:])
+        motion = self.fitted(observation, count, read.centroids[:, :, -1])
+        # Of the last three frames one is enough, they look alike.
+        selection = [*range(len(times) - FRAMES), len(times) - 1]
+        chain = (
+            motion.positions[:, selection].cumsum(-1).float(),
+            motion.properties["length"].float(),
+            values["half_width"],
+        )
+        code = self._code(frames, times, instances)
+        appearance = clip_looks(
+            self._camera[0], frames[:, [times[index] for index in selection]], read.at(selection), chain, code
+        )
+        segmentation = Segmentation(logits, background, instances[-FRAMES:], motion)
+        return replace(observation, appearance=appearance), segmentation
 
     def read_times(self, count: int) -> list[int]:
         """Indices of the frames that are segmented: some of the context, and the last three."""
         return [*self._context_frames(count), *range(count - FRAMES, count)]
 
+    def _background_frames(self, count: int) -> list[int]:
+        return list(range(0, count, _BACKGROUND_STEP))
+
     def _context_frames(self, count: int) -> list[int]:
         return list(range(0, count - FRAMES, self.settings.context_step[0 if self.training else 1]))
 
-    def refined(self, observation: Observation, count: int) -> Observation:
+    def fitted(self, observation: Observation, count: int, centroids: Tensor | None = None) -> FittedMotion:
+        """Fit the engine's motion to an observation of `count` frames, see `fitted_motion`."""
+        return fitted_motion(self.fit, observation, self.read_times(count), count, self.training, centroids)
+
+    def refined(self, observation: Observation, count: int, motion: FittedMotion | None = None) -> Observation:
         """Complete an observation of `count` frames by the engine's motion closest to the angles in all of them.
 
         Properties become the most likely ones. In evaluation the state is that of the same motion at the last frame;
         in training it stays that of the network, to which the losses of frames flow.
         """
-        assert observation.position_std is not None
-        assert observation.velocity_std is not None
-        assert observation.properties is not None
-        assert observation.property_std is not None
-        fitted_names = ("length", "mass", "joint_damping")
-        tracks = MotionTracks(
-            observation.positions.detach().cumsum(-1),
-            observation.position_std.detach(),
-            tuple(self.read_times(count)),
-            count,
-            observation.velocities[:, -1].detach().cumsum(-1),
-            observation.velocity_std[:, -1].detach(),
-            absolute=True,
-        )
-        priors = tuple(
-            {name: part[name].detach() for name in fitted_names}
-            for part in (observation.properties, observation.property_std)
-        )
-        fitted = self.fit(tracks, (priors[0], priors[1]), _TRAINING_ITERATIONS if self.training else None)
-        dtype = observation.positions.dtype
+        fitted = motion or self.fitted(observation, count)
+        dtype, own = observation.positions.dtype, dict(observation.properties or {})
+        values = cast_values(fitted.properties, dtype)
+        # Frames show lengths, so that their losses teach the network that reads them.
+        values["length"] = values["length"] + (own["length"] - own["length"].detach())
+        stds = cast_values(fitted.property_std, dtype)
         changes: dict[str, Any] = {
-            "properties": {**observation.properties, **cast_values(fitted.properties, dtype)},
-            "property_std": {**observation.property_std, **cast_values(fitted.property_std, dtype)},
+            "properties": {**own, **values},
+            "property_std": {**(observation.property_std or {}), **stds},
         }
         if not self.training:
             present = fitted.state.q[:, None].to(dtype)
@@ -173,7 +187,8 @@ class LinkEncoder(SegmentingEncoder):
         self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
     ) -> Observation:
         """Estimate the state in the last of `frames`, and properties and looks of the clip."""
-        return self.refined(self.encode(frames, context)[0], frames.shape[1])
+        observation, segmentation = self.encode(frames, context)
+        return self.refined(observation, frames.shape[1], segmentation.motion)
 
     def _read(
         self,
@@ -202,10 +217,11 @@ class LinkEncoder(SegmentingEncoder):
         poses = camera.extrinsics.expand(*images.shape[:2], 4, 4)
         if context.extrinsics is not None:
             poses = context.extrinsics[:, times].to(images)
-        mirror = torch.ones(len(images)).to(images)
+        mirror = scale = torch.ones(len(images)).to(images)
         if self.training:
             mirror = 1.0 - 2.0 * (torch.rand(len(images)) < 0.5).to(images)
-        return LinkFrames(images, masks, self.on_plane(masks, poses), poses, mirror)
+            scale = (_SCALE_RANGE * (2.0 * torch.rand(len(images)) - 1.0)).exp().to(images)
+        return LinkFrames(images, masks, self.on_plane(masks, poses), poses, mirror, scale)
 
     def on_plane(
         self, masks: Float[Tensor, "batch times links rows columns"], poses: Float[Tensor, "batch times 4 4"]
@@ -234,8 +250,9 @@ class LinkEncoder(SegmentingEncoder):
             turn = read.mirror[:, None] * limited(outputs[..., 0], _MAX_TURN)
             weight = (-outputs[..., 3].clamp(*_LOG_STD)).softmax(1)
             length, length_std = scaled(
-                (weight * outputs[..., 2]).sum(1), (weight * outputs[..., 3]).sum(1), settings.length
+                (weight * outputs[..., 2]).sum(1), (weight * outputs[..., 3]).sum(1), widened(settings.length)
             )
+            length, length_std = read.scale * length, read.scale * length_std
             directions.append(placed + turn)
             stds.append(_INITIAL_STD[0] * outputs[..., 1].clamp(*_LOG_STD).exp())
             lengths.append(length)
@@ -243,7 +260,10 @@ class LinkEncoder(SegmentingEncoder):
             widths.append((weight * outputs[..., 4]).sum(1))
             start = start + length[:, None, None] * unit_vectors(directions[-1])
         angles, length, length_std = (torch.stack(part, -1) for part in (directions, lengths, length_stds))
-        width, width_std = scaled(torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]), settings.half_width)
+        width, width_std = scaled(
+            torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]), widened(settings.half_width)
+        )
+        width = read.scale * width
         values, properties_std = (
             {"length": length, "half_width": width},
             {"length": length_std, "half_width": width_std},
@@ -275,9 +295,10 @@ class LinkEncoder(SegmentingEncoder):
         settings = self.settings
         cells = settings.crop_extent * ((torch.arange(settings.crop).to(start) + 0.5) / settings.crop - 0.5)
         along, across = torch.meshgrid(cells + 0.25 * sum(settings.length), cells, indexing="xy")
+        along, across = (read.scale[:, None, None] * part.flatten() for part in (along, across))
         unit = unit_vectors(angle)[..., None, :]
         sideways = torch.stack([unit[..., 1], -unit[..., 0]], -1) * read.mirror[:, None, None, None]
-        return start[..., None, :] + along.flatten()[:, None] * unit + across.flatten()[:, None] * sideways
+        return start[..., None, :] + along[..., None] * unit + across[..., None] * sideways
 
     def _grid(self, read: LinkFrames, start: Tensor, angle: Tensor) -> Float[Tensor, "batch times crop crop 2"]:
         """Places of a crop's samples in the frames, in the units of `grid_sample`."""
@@ -294,7 +315,9 @@ class LinkEncoder(SegmentingEncoder):
         self, read: LinkFrames, angles: Tensor, angle_std: Tensor, lengths: Tensor, motion: Tensor
     ) -> Observation:
         """State in the last frame: direction and slope of each link, corrected by the network on crops."""
-        recent = read.recent(FRAMES)
+        # Motion and corrections of the state are read at the scale of the settings.
+        read = replace(read, scale=torch.ones_like(read.scale))
+        recent = read.at(list(range(-FRAMES, 0)))
         slopes = self._slope(angles)
         start, corrected, rates, stds = torch.zeros_like(read.centroids[:, -1, 0]), [], [], []
         for link in range(self.slots):
@@ -327,29 +350,6 @@ class LinkEncoder(SegmentingEncoder):
         """Mean angular velocity from the last frame but two to the last one, rad/s."""
         turned = angles[:, -1] - angles[:, -FRAMES]
         return torch.remainder(turned + math.pi, 2.0 * math.pi).sub(math.pi) / ((FRAMES - 1) * self.dt)
-
-    @torch.no_grad()
-    def _motion(
-        self, recent: Tensor, read: LinkFrames, context: ClipContext, count: int
-    ) -> Float[Tensor, "batch earlier 2 height width"]:
-        """Motion on the plane of motion of each pixel of the last frame, from each earlier one, m a frame.
-
-        Optical flow leads from a pixel of the last frame to its place in an earlier one. Both are mapped to the plane
-        through the camera of their frame. Flow is that of the frames as they are: augmentation does not change what
-        moves, and `CachedFlow` meets the same pairs again.
-        """
-        assert self.flow is not None
-        batch, earlier, (height, width) = len(recent), FRAMES - 1, self.size
-        pairs = recent[:, -1:].expand(-1, earlier, -1, -1, -1), recent[:, :-1].flip(1)
-        flows = self.flow(*(part.flatten(0, 1) for part in pairs)).permute(0, 2, 3, 1).flatten(1, 2)
-        rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-        pixels = torch.stack([columns, rows], -1).flatten(0, 1).to(flows)
-        intrinsics, height_map = self._camera[0].to(flows).intrinsics, torch.zeros_like(flows[..., 0])
-        now = back_project(pixels.expand(batch, -1, -1), intrinsics, read.poses[:, -1], height_map[:batch])
-        poses = read.poses[:, -FRAMES:-1].flip(1).flatten(0, 1)
-        before = back_project(pixels + flows, intrinsics, poses, height_map).unflatten(0, (batch, earlier))
-        gaps = torch.arange(1, FRAMES).to(flows)[:, None, None]
-        return ((now[:, None] - before) / gaps).movedim(-1, 2).unflatten(-1, (height, width))
 
     @torch.no_grad()
     def _residual_motion(

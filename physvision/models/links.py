@@ -10,7 +10,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from physvision.camera.projection import Projection
 from physvision.models.segmenting_encoder import CROP_CONTRAST, start_small
+from physvision.models.tabletop import back_project
 
 _IMAGES = len(CROP_CONTRAST)
 # Images of a crop: contrast of a frame, the mask of the link and those of the others.
@@ -80,6 +82,7 @@ class LinkFrames:
         centroids: Centroids of the masks on the plane of motion, m.
         poses: Pose of the camera.
         mirror: -1 for clips whose crops are mirrored, else 1.
+        scale: Extent of the crops of single frames, in that of the settings.
     """
 
     images: Float[Tensor, "batch times channels height width"]
@@ -87,13 +90,14 @@ class LinkFrames:
     centroids: Float[Tensor, "batch times links 2"]
     poses: Float[Tensor, "batch times 4 4"]
     mirror: Float[Tensor, " batch"]
+    scale: Float[Tensor, " batch"]
 
-    def recent(self, count: int) -> LinkFrames:
-        """The last frames alone."""
+    def at(self, indices: list[int]) -> LinkFrames:
+        """Some of the frames alone."""
         images, masks, centroids, poses = (
-            part[:, -count:] for part in (self.images, self.masks, self.centroids, self.poses)
+            part[:, indices] for part in (self.images, self.masks, self.centroids, self.poses)
         )
-        return LinkFrames(images, masks, centroids, poses, self.mirror)
+        return LinkFrames(images, masks, centroids, poses, self.mirror, self.scale)
 
 
 def mask_centroids(masks: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch 2"]:
@@ -116,16 +120,50 @@ def unit_vectors(angle: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch 2"]:
     return torch.stack([-angle.sin(), angle.cos()], -1)
 
 
+def widened(span: tuple[float, float]) -> tuple[float, float]:
+    """Range with half of its width more on either side, for links that are seen at another scale."""
+    return 1.5 * span[0] - 0.5 * span[1], 1.5 * span[1] - 0.5 * span[0]
+
+
 def limited(value: Tensor, limit: float) -> Tensor:
     """Bound values smoothly by a limit on either side."""
     return limit * torch.tanh(value / limit)
 
 
-def sample_images(images: Tensor, grid: Tensor) -> Tensor:
-    """Sample images bilinearly, zero outside."""
-    return functional.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+def sample_images(images: Tensor, grid: Tensor, padding: str = "zeros") -> Tensor:
+    """Sample images bilinearly, zero outside unless `padding` is "border"."""
+    return functional.grid_sample(images, grid, mode="bilinear", padding_mode=padding, align_corners=False)
 
 
 def cast_values(values: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
     """Convert all values to a floating-point type."""
     return {name: value.to(dtype) for name, value in values.items()}
+
+
+@torch.no_grad()
+def plane_motion(
+    flow: nn.Module, camera: Projection, frames: Tensor, poses: Float[Tensor, "batch frames 4 4"]
+) -> Float[Tensor, "batch earlier 2 height width"]:
+    """Motion on the plane of motion of each pixel of the last frame, from each earlier one, m a frame.
+
+    Optical flow leads from a pixel of the last frame to its place in an earlier one. Both are mapped to the plane
+    through the camera of their frame. Flow is that of the frames as they are: augmentation does not change what
+    moves, and `CachedFlow` meets the same pairs again.
+
+    Args:
+        flow: Optical flow between two frames.
+        camera: Camera of all frames, but for its pose.
+        frames: Consecutive frames, oldest first, (batch, frames, 3, height, width).
+        poses: Poses of the camera.
+    """
+    batch, earlier, (height, width) = len(frames), frames.shape[1] - 1, frames.shape[-2:]
+    pairs = frames[:, -1:].expand(-1, earlier, -1, -1, -1), frames[:, :-1].flip(1)
+    flows = flow(*(part.flatten(0, 1) for part in pairs)).permute(0, 2, 3, 1).flatten(1, 2)
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    pixels = torch.stack([columns, rows], -1).flatten(0, 1).to(flows)
+    intrinsics, height_map = camera.to(flows).intrinsics, torch.zeros_like(flows[..., 0])
+    now = back_project(pixels.expand(batch, -1, -1), intrinsics, poses[:, -1], height_map[:batch])
+    sources = poses[:, :-1].flip(1).flatten(0, 1)
+    before = back_project(pixels + flows, intrinsics, sources, height_map).unflatten(0, (batch, earlier))
+    gaps = torch.arange(1, earlier + 1).to(flows)[:, None, None]
+    return ((now[:, None] - before) / gaps).movedim(-1, 2).unflatten(-1, (height, width))

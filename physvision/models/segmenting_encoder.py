@@ -14,6 +14,7 @@ from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
 from physvision.models.segmentation import Instances, SegmentationNetwork
+from physvision.models.track_fit import FittedMotion
 from physvision.perception.object_crops import crop_patches
 
 FRAMES = 3
@@ -37,11 +38,13 @@ class Segmentation:
         logits: Logits of the segmentation network in the last frames.
         background: Median of the context.
         instances: Linked objects in the last frames, oldest first.
+        motion: Motion of an engine that the looks are read at, for encoders that fit one.
     """
 
     logits: Float[Tensor, "batch frames outputs rows columns"]
     background: Float[Tensor, "batch 3 height width"]
     instances: list[Instances]
+    motion: FittedMotion | None = None
 
 
 class SegmentingEncoder(Encoder):
@@ -117,12 +120,13 @@ class SegmentingEncoder(Encoder):
             logits = self._segment(*images)
             return Segmentation(logits, background, self._find_recent(logits))
 
-    def refined(self, observation: Observation, count: int) -> Observation:
-        """Complete an observation by what follows from it, without gradient, such as properties of a fitted motion.
+    def refined(self, observation: Observation, count: int, motion: FittedMotion | None = None) -> Observation:
+        """Complete an observation by what follows from it, such as properties of a fitted motion.
 
         Args:
             observation: Observation that `encode` returns.
             count: Number of frames that it was given.
+            motion: Motion that `encode` fitted, so that it is not fitted again.
         """
         return observation
 
@@ -138,9 +142,13 @@ class SegmentingEncoder(Encoder):
                 f"{tuple(frames.shape)}; resize them"
             )
         indices = self._context_frames(frames.shape[1])
+        return indices, self.registered_background(frames, self._background_frames(frames.shape[1]), context)
+
+    def _background_frames(self, count: int) -> list[int]:
+        """Frames whose median is the background, evenly."""
+        indices = self._context_frames(count)
         shown = indices[:: max(1, len(indices) // _BACKGROUND_FRAMES)]
-        shown = [*shown, frames.shape[1] - 1] if len(shown) < 2 else shown
-        return indices, self.registered_background(frames, shown, context)
+        return [*shown, count - 1] if len(shown) < 2 else shown
 
     def registered_background(self, frames: Tensor, indices: list[int], context: ClipContext) -> Tensor:
         """Median of frames; where poses of the camera are known, as seen from its pose between the last frames."""
@@ -192,9 +200,18 @@ class SegmentingEncoder(Encoder):
     def _looks(
         self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor, context: ClipContext
     ) -> AppearanceCode | None:
-        """Code of each object from the last frame before those of the state, and the background behind all masks."""
+        """Code of each object, and the background behind all masks."""
         if not self.codes:
             return None
+        pose = context.extrinsics
+        return AppearanceCode(
+            self._code(frames, times, linked),
+            self._masked_background(frames, times, linked, background, context),
+            background_extrinsics=None if pose is None else pose[:, frames.shape[1] - 2],
+        )
+
+    def _code(self, frames: Tensor, times: list[int], linked: list[Instances]) -> Tensor:
+        """Code of each object from the last frame before those of the state."""
         index = max(0, len(linked) - FRAMES - 1)
         frame, instances = brightness(frames[:, times[index]]), linked[index]
         masks = functional.interpolate(instances.masks.detach(), self.size, mode="bilinear")
@@ -206,12 +223,7 @@ class SegmentingEncoder(Encoder):
         learned = self.look(crops.flatten(0, 1)).unflatten(0, crops.shape[:2])
         code = torch.cat([colors, learned], -1)
         assert code[0].numel() <= 64
-        pose = context.extrinsics
-        return AppearanceCode(
-            code.flatten(1),
-            self._masked_background(frames, times, linked, background, context),
-            background_extrinsics=None if pose is None else pose[:, frames.shape[1] - 2],
-        )
+        return code.flatten(1)
 
     @torch.no_grad()
     def _masked_background(

@@ -61,6 +61,8 @@ class MotionTracks:
         velocity_std: Its standard deviation.
         absolute: If true, positions and velocity are sums of the engine's coordinates up to each: the directions of
             links rather than the angles between them.
+        points: Points in the frames that are read, (x, y), for fits that know where the engine has them.
+        points_std: Standard deviation of each coordinate of the points.
     """
 
     positions: Float[Tensor, "batch read q"]
@@ -70,6 +72,8 @@ class MotionTracks:
     velocity: Float[Tensor, "batch q"] | None = None
     velocity_std: Float[Tensor, "batch q"] | None = None
     absolute: bool = False
+    points: Float[Tensor, "batch read 2"] | None = None
+    points_std: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,14 @@ class FittedMotion:
         state_std: Its standard deviations.
         properties: Most likely properties.
         property_std: Their standard deviations.
+        positions: Positions in the frames that were read.
     """
 
     state: State
     state_std: State
     properties: dict[str, Tensor]
     property_std: dict[str, Tensor]
+    positions: Float[Tensor, "batch read q"]
 
 
 class TrackFit:
@@ -98,6 +104,7 @@ class TrackFit:
         coordinates: Coordinates,
         leaves: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]],
         settings: TrackFitSettings | None = None,
+        points: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None,
     ) -> None:
         """Choose the model of the motion.
 
@@ -106,7 +113,9 @@ class TrackFit:
             coordinates: Meaning of its positions: number of them, and which are angles.
             leaves: Function from properties of trials to leaves of the engine's properties.
             settings: Tuning numbers.
+            points: Function from positions (worlds, read, q) and properties of trials to points (worlds, read, 2).
         """
+        self.points = points
         self.engine, self.coordinates, self.leaves = engine, coordinates, leaves
         self.settings = settings or TrackFitSettings()
 
@@ -182,10 +191,11 @@ class _Problem:
         offsets = torch.cat([torch.zeros(1, unknowns).to(x), settings.step * torch.eye(unknowns).to(x)])
         worlds = (x + offsets[:, None]).flatten(0, 1)
         start = State(*worlds[:, : 2 * self.size].split(self.size, 1))
-        leaves = self.fit.leaves(self.properties(worlds))
-        path = self.fit.engine.rollout(start, tracks.count - 1, properties=leaves)
+        values = self.properties(worlds)
+        path = self.fit.engine.rollout(start, tracks.count - 1, properties=self.fit.leaves(values))
         final = torch.cat([path.q[:, -1], path.v[:, -1]], 1).unflatten(0, (-1, batch))
         predicted, rate = path.q[:, list(tracks.times)], path.v[:, -1]
+        points = None if tracks.points is None or self.fit.points is None else self.fit.points(predicted, values)
         if tracks.absolute:
             predicted, rate = predicted.cumsum(-1), rate.cumsum(-1)
         error = self.fit.coordinates.unwind(predicted.unflatten(0, (-1, batch)) - self.read) / self.std
@@ -193,6 +203,10 @@ class _Problem:
         if tracks.velocity is not None:
             assert tracks.velocity_std is not None
             error = torch.cat([error, (rate.unflatten(0, (-1, batch)) - tracks.velocity) / tracks.velocity_std], -1)
+        if points is not None:
+            assert tracks.points is not None
+            apart = (points.unflatten(0, (-1, batch)) - tracks.points.double()) / tracks.points_std
+            error = torch.cat([error, apart.flatten(2)], -1)
         error, limit = error.nan_to_num(1e6, 1e6, -1e6), settings.outlier
         size = error[0].abs()
         cost = torch.where(size <= limit, size.square(), 2.0 * limit * size - limit**2).sum(-1)
@@ -214,4 +228,7 @@ class _Problem:
             width = mean[0].numel()
             stds[name] = self.stds[name] * relative[:, at : at + width].reshape(mean.shape)
             at += width
-        return FittedMotion(State(self.fit.coordinates.unwind(state.q), state.v), deviation, self.properties(x), stds)
+        start, values = State(*x[:, : 2 * self.size].split(self.size, 1)), self.properties(x)
+        path = self.fit.engine.rollout(start, self.tracks.count - 1, properties=self.fit.leaves(values))
+        present = State(self.fit.coordinates.unwind(state.q), state.v)
+        return FittedMotion(present, deviation, values, stds, path.q[:, list(self.tracks.times)])

@@ -218,7 +218,7 @@ class PredictionTraining(LightningModule):
         if isinstance(self.model.encoder, SegmentingEncoder):
             encoded, segmented = self.model.encoder.encode(frames, context)
             observation = self.aligned(encoded.to(torch.float32), sample)
-            values = self.model.encoder.refined(observation, frames.shape[1]).properties
+            values = self.model.encoder.refined(observation, frames.shape[1], segmented.motion).properties
         else:
             observation = self.model.observe(frames, context)
             values = observation.properties

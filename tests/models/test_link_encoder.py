@@ -138,6 +138,7 @@ def clip_of(trial, count):
 @pytest.mark.parametrize("training", [False, True])
 def test_directions_are_those_of_the_masks_under_a_tilted_camera(trials, training, monkeypatch):
     """Without corrections: the directions of centroids, seen through the pose of each frame."""
+    monkeypatch.setattr("physvision.models.link_encoder._SCALE_RANGE", 0.0)
     monkeypatch.setattr("physvision.models.link_encoder._ANGLE_JITTER", 0.0)
     monkeypatch.setattr("physvision.models.link_encoder._PLACE_JITTER", 0.0)
     encoder = encoder_of().train(training)
@@ -223,6 +224,7 @@ def test_flow_of_a_turning_link_is_no_residual_motion(trials):
         torch.zeros(1, 3, 2, 2),
         poses[:, 17:],
         torch.ones(1),
+        torch.ones(1),
     )
     slopes = (directions[19] - directions[17])[None] / (2 * DT)
     for link in range(2):
@@ -274,6 +276,7 @@ def test_an_observation_is_refined_to_the_motion_of_the_engine(trials):
         property_std={**observation.property_std, "length": torch.full((1, 2), 0.001)},
     )
     refined = encoder.refined(observation, 30)
+    assert refined.properties["length"].shape == (1, 2)
     torch.testing.assert_close(refined.positions[:, -1], exact[:, -1], atol=0.005, rtol=0)
     torch.testing.assert_close(refined.velocities[0, 0], tensor(trials[0], "v")[29], atol=0.1, rtol=0)
     ratio = refined.properties["mass"][0, 1] / refined.properties["mass"][0, 0]
@@ -284,3 +287,59 @@ def test_an_observation_is_refined_to_the_motion_of_the_engine(trials):
     trained = encoder.refined(part, 30)
     assert torch.equal(trained.velocities, observation.velocities)
     assert not torch.equal(trained.properties["mass"], observation.properties["mass"])
+
+
+def test_centroids_of_the_last_link_tell_lengths_that_directions_do_not(trials):
+    """A chain at rest: its directions say nothing of lengths, the middle of the last link their sum."""
+    encoder = encoder_of().eval()
+    frames, context = clip_of(trials[0], 30)
+    observation = encoder.encode(frames, context, looks=False)[0]
+    still, length = torch.zeros(1, 30, 2), torch.tensor([[0.9, 0.7]])
+    observation = replace(
+        observation,
+        positions=still,
+        velocities=torch.zeros(1, 1, 2),
+        position_std=torch.full_like(still, 0.01),
+        velocity_std=torch.full((1, 1, 2), 0.1),
+        property_std={**observation.property_std, "length": torch.full((1, 2), 0.1)},
+    )
+    middle = length[:, 0] + 0.5 * length[:, 1]
+    centroids = torch.stack([torch.zeros_like(middle), middle], -1)[:, None].expand(-1, 30, -1)
+    alone, together = (encoder.fitted(observation, 30, points).properties["length"] for points in (None, centroids))
+    torch.testing.assert_close(alone, torch.full_like(alone, 0.8), atol=1e-3, rtol=0)
+    torch.testing.assert_close((together[:, 0] + 0.5 * together[:, 1]).float(), middle, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scaled_crops_show_links_of_other_lengths_and_give_back_their_own(trials, seed, monkeypatch):
+    """A network that reads where a mask ends returns the same length at every scale of the crop."""
+
+    class Length(nn.Module):
+        """Length from the outline of the mask in a crop, on the range that the encoder maps it to."""
+
+        def __init__(self):
+            super().__init__()
+            self.unused = nn.Linear(1, 1)
+
+        def forward(self, crops):
+            cells = 1.6 * ((torch.arange(32) + 0.5) / 32 - 0.5)
+            covered = crops[:, 3].amax(1) > 0.5
+            length = torch.where(covered, cells + 0.4, -1.0).amax(1)
+            result = torch.zeros(len(crops), 5)
+            result[:, 2] = torch.atanh(((length - 0.8) / (0.6 * 0.8)).clamp(-0.99, 0.99))
+            return result
+
+    encoder = encoder_of().train()
+    encoder.frame_network = Length()
+    for name in ("_PLACE_JITTER", "_ANGLE_JITTER"):
+        monkeypatch.setattr(f"physvision.models.link_encoder.{name}", 0.0)
+    monkeypatch.setattr(encoder, "_augmented", lambda recent, background: (recent, background))
+    monkeypatch.setattr(encoder, "_segment", lambda recent, _: encoder.segmentation(recent[0], None)[None])
+    frames, context = clip_of(trials[seed], 20)
+    lengths = []
+    for spread in (0.0, 0.25):
+        monkeypatch.setattr("physvision.models.link_encoder._SCALE_RANGE", spread)
+        torch.manual_seed(seed)
+        lengths.append(float(encoder.encode(frames, context, looks=False)[0].properties["length"][0, 0]))
+    # A cell of the crop is 0.05 m at the scale 1.
+    assert lengths[1] == pytest.approx(lengths[0], abs=0.08)

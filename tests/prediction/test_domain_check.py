@@ -8,7 +8,7 @@ import pytest
 from prediction import rolling
 
 from physvision.core import InputError
-from physvision.datasets import BilliardsRecipe, PendulumRecipe, TabletopRecipe
+from physvision.datasets import BilliardsRecipe, PendulumRecipe, SwingRecipe, TabletopRecipe
 from physvision.datasets.billiards.drawing import draw_discs
 from physvision.models import shipped
 from physvision.prediction import Predictor
@@ -29,6 +29,11 @@ def balls(count, trial=0, **changes):
     return BilliardsRecipe(trials=20, frames=FRAMES, seed=77, balls=count, **changes).make("test", trial)["frames"]
 
 
+def swing(trial=0, **changes):
+    recipe = SwingRecipe(trials=20, frames=2 * FRAMES, seed=77, tilt=0, roll=0, shake=0, **changes)
+    return recipe.make("test", trial)["frames"]
+
+
 def table(trial=0, **changes):
     return TabletopRecipe(trials=20, frames=2 * FRAMES, seed=77, **changes).make("test", trial)["frames"]
 
@@ -36,7 +41,7 @@ def table(trial=0, **changes):
 @pytest.mark.parametrize("trial", [0, 1])
 def test_the_kinds_that_checkpoints_were_made_for_pass_without_a_word(predictors, trial):
     for name, instance in predictors.items():
-        own = {"pendulum": pendulum, "tabletop": table}
+        own = {"pendulum": pendulum, "tabletop": table, "swing": swing}
         frames = own[name](trial) if name in own else balls(int(name[-1]), trial)
         assert instance(frames).warnings == ()
 
