@@ -92,12 +92,21 @@ def _call(name: str, arguments: list[str]) -> int:
     except PhysvisionError as error:
         print(f"physvision {name}: {_in_options(str(error))}", file=sys.stderr)
         return 1
+    except OSError as error:  # a full disk, a name that no file can have, a folder that may not be written to
+        reason = f"{_shorten(error.filename)}: {error.strerror}" if error.filename is not None else str(error)
+        print(f"physvision {name}: {reason}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(f"physvision {name}: interrupted", file=sys.stderr)
         return 130
     if isinstance(result, Path):
         print(result)
     return result if isinstance(result, int) else 0
+
+
+def _shorten(name: object) -> str:
+    text = str(name)
+    return text if len(text) < 200 else f"{text[:200]}…"
 
 
 def _in_options(message: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from physvision.core.errors import InputError
-from physvision.core.resources import find
+from physvision.core.resources import exists, find
 from physvision.core.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _split(arguments: list[str], folder: str) -> tuple[list[str], dict[str, Any]
 def _locate(path: str, folder: str) -> Path:
     if not folder:
         return Path(path)
-    return find(Path(path).name if not Path(path).exists() and Path(path).parent.name == folder else path, folder)
+    return find(Path(path).name if not exists(Path(path)) and Path(path).parent.name == folder else path, folder)
 
 
 def _over(below: Any, above: Any) -> Any:

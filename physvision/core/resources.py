@@ -23,13 +23,21 @@ def folder(name: str) -> Path:
     raise FileError(f"the folder {name!r} is missing from this installation of physvision; install it again")
 
 
+def exists(path: Path) -> bool:
+    """Return true if there is a file or folder at `path`, false also of names that no file can have."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def find(name: str, kind: str) -> Path:
     """Locate a file: `name` is an existing path, or the name of a file in the folder `kind`."""
     path = Path(name)
-    if path.exists():
+    if exists(path):
         return path
     shipped = folder(kind) / name
-    if shipped.exists():
+    if exists(shipped):
         return shipped
     names = ", ".join(sorted(entry.name for entry in folder(kind).iterdir()))
     raise FileError(f"{name!r} is neither a file nor one of the {kind} that come with physvision ({names})")

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from physvision.core.checks import check_count, check_positive
+from physvision.core.checks import check_color, check_count, check_positive
 from physvision.core.errors import InputError
+
+# Coordinate that no scene has, in its unit.
+_MAX_COORDINATE = 1e9
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,11 @@ class Pinhole:
     position: tuple[float, float, float]
     target: tuple[float, float, float]
     focal: float
+
+    def __post_init__(self) -> None:
+        check_positive("focal", self.focal)
+        if not all(abs(coordinate) <= _MAX_COORDINATE for coordinate in (*self.position, *self.target)):
+            raise InputError(f"view: expected finite coordinates, got {self.position} and {self.target}")
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,13 @@ class SceneObject:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", tuple(map(tuple, self.points)))
+        check_count("body", self.body, 0)
+        if self.radius is not None:
+            check_positive("radius", self.radius)
+        if self.color is not None:
+            check_color("color", self.color)
+        if not all(abs(coordinate) <= _MAX_COORDINATE for point in self.points for coordinate in point):
+            raise InputError(f"points: expected finite coordinates of a scene, got {self.points}")
 
 
 @dataclass(frozen=True)

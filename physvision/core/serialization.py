@@ -11,6 +11,7 @@ the fields of a dataclass, as annotations demand. Names are looked up in the reg
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -33,13 +34,15 @@ Target = TypeVar("Target")
 
 
 def check_size(configuration: Any, name: str = "configuration") -> None:
-    """Raise an error for a configuration that is nested too deeply or holds too many values."""
+    """Raise an error for a configuration that is nested too deeply, holds too many values, or NaN."""
     stack, values = [(configuration, 0)], 0
     while stack:
         value, depth = stack.pop()
         values += 1
         if depth > _MAX_DEPTH or values > _MAX_VALUES:
             raise InputError(f"{name}: expected at most {_MAX_DEPTH} levels and {_MAX_VALUES:,} values")
+        if isinstance(value, float) and math.isnan(value):
+            raise InputError(f"{name}: expected numbers, got NaN")
         if isinstance(value, list | tuple | dict):
             if len(value) > _MAX_LIST_LENGTH:
                 raise InputError(f"{name}: a list of {len(value):,} values; expected at most {_MAX_LIST_LENGTH:,}")

@@ -29,7 +29,10 @@ def read_table(path: StrPath) -> tuple[list[str], Float[np.ndarray, "rows column
     start = next((at for at, line in enumerate(lines) if re.match(r'\s*"?t(ime)?\b|\s*"?t_', line.lower())), 0)
     header = lines[start] if lines else ""
     delimiter = max(";\t,", key=header.count)
-    names, *rows = csv.reader(io.StringIO("\n".join(lines[start:])), delimiter=delimiter) if lines else [[]]
+    try:
+        names, *rows = csv.reader(io.StringIO("\n".join(lines[start:])), delimiter=delimiter) if lines else [[]]
+    except csv.Error as error:
+        raise InputError(f"{path}: cannot be read as a table ({error})") from error
     values = np.full((len(rows), len(names)), np.nan)
     for at, row in enumerate(rows):
         for column, field in enumerate(row[: len(names)]):

@@ -51,8 +51,11 @@ class Dataset:
         description = self.folder.description()
         self.name: str = description["name"]
         self.recipe: dict = description["recipe"]
-        self.frame_format = build_dataclass(FrameFormat, description["frame_format"], "frame_format")
-        self.fields = {name: build_dataclass(Field, entry, name) for name, entry in description["fields"].items()}
+        try:
+            self.frame_format = build_dataclass(FrameFormat, description["frame_format"], "frame_format")
+            self.fields = {name: build_dataclass(Field, entry, name) for name, entry in description["fields"].items()}
+        except InputError as error:
+            raise DataError(f"{path}: cannot be read as a data set ({error})") from error
         self.shards = [shard for shard in self.folder.shards() if shard.split == split]
         checksums = self.folder.checksums()
         missing = [shard.file for shard in self.shards if shard.file not in checksums]

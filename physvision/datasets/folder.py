@@ -10,18 +10,25 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from physvision.core import DataError, FileError
+from physvision.core import DataError, FileError, InputError
+from physvision.core.checks import check_count
+from physvision.core.serialization import build_dataclass
 
 FORMAT = "physvision data set 1"
 DESCRIPTION = "dataset.json"
 CHECKSUMS = "checksums.sha256"
 _MIN_SHARDS, _SHARD_BYTES = 32, 2**27
+_SHARD_NAME = re.compile(r"[a-z]{1,20}-[0-9]{1,20}\.arrow")
+# Limits far above every data set, so that a description that is none is refused before it costs time and memory.
+_MAX_SHARDS, _MAX_COUNT = 10_000_000, 10**9
 
 
 @dataclass(frozen=True)
@@ -37,10 +44,40 @@ class Shard:
     """
 
     file: str
-    split: str
+    split: Literal["train", "valid", "test"]
     first: int
     trials: int
     frames: int
+
+    def __post_init__(self) -> None:
+        if not _SHARD_NAME.fullmatch(self.file):
+            raise InputError(f"file: expected the name of a file such as train-00000.arrow, got {self.file[:100]!r}")
+        for name, minimum in (("first", 0), ("trials", 1), ("frames", 1)):
+            if not minimum <= check_count(name, getattr(self, name), minimum) <= _MAX_COUNT:
+                raise InputError(f"{name}: expected at most {_MAX_COUNT:,}, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Description:
+    """Parts of the description of a data set; those of its shards are checked one by one.
+
+    Attributes:
+        format: Name and version of the format.
+        name: Name of the generator, or "video".
+        recipe: Values that the data set was made from.
+        versions: Versions of packages that can change it.
+        frame_format: Fields of a `FrameFormat`.
+        fields: Those of a `Field`, by name.
+        shards: Those of a `Shard` each.
+    """
+
+    format: str
+    name: str
+    recipe: dict[str, Any]
+    versions: dict[str, str]
+    frame_format: dict[str, Any]
+    fields: dict[str, dict[str, Any]]
+    shards: list[dict[str, Any]]
 
 
 def divide(splits: dict[str, int], frames: int, frame_bytes: int) -> list[Shard]:
@@ -78,11 +115,18 @@ class DataFolder:
             )
         try:
             description = json.loads(data)
-        except ValueError as error:
+            if not isinstance(description, dict) or description.get("format") != FORMAT:
+                version = description.get("format") if isinstance(description, dict) else description
+                raise DataError(f"{file}: expected the format {FORMAT!r}, got {str(version)[:100]!r}")
+            shards = description.get("shards")
+            # As many as a data set of a petabyte has; the limit of lists in configurations is far lower.
+            if not isinstance(shards, list) or len(shards) > _MAX_SHARDS:
+                raise DataError(f"{file}: expected a list of at most {_MAX_SHARDS:,} shards")
+            build_dataclass(Description, description | {"shards": []}, "")
+            for number, entry in enumerate(shards):
+                build_dataclass(Shard, entry, f"shards[{number}]")
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{file}: cannot be read as a description of a data set ({error})") from error
-        if not isinstance(description, dict) or description.get("format") != FORMAT:
-            version = description.get("format") if isinstance(description, dict) else description
-            raise DataError(f"{file}: expected the format {FORMAT!r}, got {version!r}")
         return description
 
     def shards(self) -> list[Shard]:

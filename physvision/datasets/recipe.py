@@ -8,17 +8,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from physvision.core import DtypeError, InputError
-from physvision.core.checks import check_count
+from physvision.core.checks import check_count, check_positive
 from physvision.datasets.folder import FORMAT, Shard
 from physvision.video.overlay import OverlayShape
 
 Number = int | float
 SPLITS = ("train", "valid", "test")
+# Values of a frame, 16 × 16 thousand pixels in color.
+_MAX_FRAME_VALUES = 3 * 2**28
+# A trial is made in memory.
+_MAX_TRIAL_BYTES = 2**33
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,14 @@ class Field:
     shape: tuple[int, ...]
     unit: str
     meaning: str
-    dtype: str = "float64"
+    dtype: Literal["float64", "uint8"] = "float64"
     per_trial: bool = False
+
+    def __post_init__(self) -> None:
+        for side in self.shape:
+            check_count("shape", side, 0)
+        if math.prod(self.shape) > _MAX_FRAME_VALUES:
+            raise InputError(f"shape: expected at most {_MAX_FRAME_VALUES:,} values a frame, got {self.shape}")
 
     def description(self) -> dict[str, Any]:
         """Plain values for the data set's description; defaults are left out."""
@@ -66,6 +76,13 @@ class FrameFormat:
     geometry: str
     intrinsics: tuple[tuple[float, ...], ...] | None = None
 
+    def __post_init__(self) -> None:
+        for name, side in zip(("height", "width", "channels"), self.shape, strict=True):
+            check_count(name, side)
+        if math.prod(self.shape) > _MAX_FRAME_VALUES:
+            raise InputError(f"frame_format: expected at most {_MAX_FRAME_VALUES:,} values a frame, got {self.shape}")
+        check_positive("fps", self.fps)
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """Height, width and channels of a frame."""
@@ -88,9 +105,14 @@ def check_number(
         raise InputError(f"{name}: expected a finite number {bound}, got {value!r}")
 
 
-def integer(default: int, minimum: int) -> Any:
-    """Declare a value of a recipe that is an integer of at least a minimum."""
-    return field(default=default, metadata={"check": partial(check_count, minimum=minimum)})
+def integer(default: int, minimum: int, maximum: int = 10_000_000) -> Any:
+    """Declare a value of a recipe that is an integer from a minimum to a maximum."""
+    return field(default=default, metadata={"check": partial(_check_integer, minimum=minimum, maximum=maximum)})
+
+
+def _check_integer(name: str, value: object, minimum: int, maximum: int) -> None:
+    if check_count(name, value, minimum) > maximum:
+        raise InputError(f"{name}: expected an integer of at most {maximum:,}, got {value}")
 
 
 def real(default: Number, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> Any:
@@ -125,7 +147,7 @@ class Recipe(ABC):
 
     trials: int = integer(100, 1)
     frames: int = integer(100, 1)
-    seed: int = integer(0, 0)
+    seed: int = integer(0, 0, maximum=2**64)
 
     name: ClassVar[str]
     # Packages whose version can change the data.
@@ -138,6 +160,11 @@ class Recipe(ABC):
         """Raise if a value is out of its declared range; recipes add checks of several values."""
         for entry in fields(self):
             entry.metadata.get("check", lambda name, value: None)(entry.name, getattr(self, entry.name))
+        if self.frames * math.prod(self.frame_format.shape) > _MAX_TRIAL_BYTES:
+            raise InputError(
+                f"frames: expected trials of at most {_MAX_TRIAL_BYTES:,} bytes, got {self.frames} frames of "
+                f"{self.frame_format.shape}; make more and shorter trials"
+            )
 
     @property
     @abstractmethod

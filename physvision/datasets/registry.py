@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from physvision.core import DataError, StrPath
+from physvision.core import DataError, InputError, StrPath
 from physvision.core.serialization import build_dataclass
 from physvision.datasets.billiards import BilliardsRecipe
 from physvision.datasets.block import BlockRecipe
@@ -35,7 +35,10 @@ def recipe_of(description: dict) -> Recipe | None:
         raise DataError(
             f"the recipe of {description['name']} is of another version: {sorted(set(values) ^ names)} differ"
         )
-    return build_dataclass(recipe_class, values, description["name"])
+    try:
+        return build_dataclass(recipe_class, values, description["name"])
+    except InputError as error:
+        raise DataError(f"the recipe of {description['name']} cannot be followed: {error}") from error
 
 
 def faults(path: StrPath) -> dict[Shard, str]:

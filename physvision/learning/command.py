@@ -14,6 +14,7 @@ from physvision.learning.mbpo import Mbpo, MbpoSettings
 from physvision.learning.off_policy import OffPolicyAgent, OffPolicySettings
 from physvision.learning.shac import Shac, ShacSettings
 from physvision.learning.training import TrainingSchedule, train
+from physvision.report import OutputFolder
 
 Settings = OffPolicySettings | MbpoSettings | ShacSettings
 
@@ -50,10 +51,10 @@ def learn(
     # A round trip through JSON makes it comparable to the configuration that a checkpoint stores.
     run_config = {"env": env, "algorithm": algorithm, "seed": seed, "settings": asdict(settings)}
     run_config = json.loads(json.dumps(run_config))
-    learner: Learner = learner_class(ENVIRONMENTS[env](), settings, seed)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "config.json").write_text(json.dumps(run_config | {"schedule": asdict(schedule)}, indent=1))
-    return train(learner, schedule, out, run_config)
+    with OutputFolder(out):
+        learner: Learner = learner_class(ENVIRONMENTS[env](), settings, seed)
+        (out / "config.json").write_text(json.dumps(run_config | {"schedule": asdict(schedule)}, indent=1))
+        return train(learner, schedule, out, run_config)
 
 
 COMMANDS = {name: (learn, settings) for settings, (name, _) in _ALGORITHMS.items()}

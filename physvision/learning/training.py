@@ -12,6 +12,7 @@ import torch
 from torch.utils.tensorboard.writer import SummaryWriter
 
 from physvision.core import CheckpointError
+from physvision.core.checks import check_count, check_positive
 from physvision.core.weights import write_atomically
 from physvision.learning.learner import Learner, evaluate
 
@@ -39,6 +40,12 @@ class TrainingSchedule:
     target_reward: float | None = None
     target_patience: int = 1
     max_cpu_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("total_steps", "eval_every", "eval_episodes", "checkpoint_every", "target_patience"):
+            check_count(name, getattr(self, name))
+        if self.max_cpu_seconds is not None:
+            check_positive("max_cpu_seconds", self.max_cpu_seconds)
 
     def is_finished(self, evaluations: list[dict[str, Any]]) -> bool:
         """Return true if a run ends after the last of these evaluations; a longer schedule can resume there."""
@@ -116,10 +123,26 @@ def _resume(learner: Learner, run_folder: Path, run_config: dict[str, Any]) -> t
         state = torch.load(path, weights_only=True)
     except Exception as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); remove it to start again") from error
-    if (stored := state.get("run_config")) != run_config:
+    keys = {"run_config", "evaluations", "learner", "cpu_seconds"}
+    if not isinstance(state, dict) or set(state) != keys or not _are_evaluations(state["evaluations"]):
+        raise CheckpointError(f"{path}: is no checkpoint of `physvision learn`; choose another folder or remove it")
+    if (stored := state["run_config"]) != run_config:
         raise CheckpointError(
             f"{path}: expected a checkpoint of this run, {run_config}, got one of another run, {stored}; "
             "choose another folder or remove it"
         )
-    learner.load_state_dict(state["learner"])
-    return state["evaluations"], state["cpu_seconds"]
+    try:
+        learner.load_state_dict(state["learner"])
+        return state["evaluations"], float(state["cpu_seconds"])
+    except Exception as error:  # whatever the learner's parts make of states that are not theirs
+        raise CheckpointError(
+            f"{path}: holds the state of another learner ({error}); choose another folder or remove it"
+        ) from error
+
+
+def _are_evaluations(value: Any) -> bool:
+    """Return true for a list of the metrics of evaluations, each with those that a schedule asks for."""
+    metrics = {"steps", "reward", "cpu_seconds"}
+    return isinstance(value, list) and all(
+        isinstance(entry, dict) and all(isinstance(entry.get(name), int | float) for name in metrics) for entry in value
+    )

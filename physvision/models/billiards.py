@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from physvision.camera import BoundCamera, Camera
-from physvision.core.checks import check_count
+from physvision.core.checks import check_color, check_count
 from physvision.core.registry import register
 from physvision.physics import PhysicsLayer
 from physvision.physics.rigid2d import Circle, Rectangle, World
@@ -115,6 +115,8 @@ class TableCamera(BoundCamera):
             background: Red, green, blue of the cloth, 0 to 1.
         """
         # Walls lie beyond the picture.
+        for color in colors:
+            check_color("colors", color)
         textures = [torch.tensor(list(color)) for color in colors]
         camera = Camera.table(*size, y_down=True)
         world = table(balls, radius, size)

@@ -12,6 +12,7 @@ from torch.nn import functional
 from physvision.camera import BoundCamera, RayCaster
 from physvision.camera.projection import seen_from
 from physvision.core import InputError, State
+from physvision.core.checks import check_color
 from physvision.core.shapes import Appearance
 from physvision.models.interfaces import AppearanceCode, Decoder
 from physvision.models.vgg import init_weights, scaled_configuration
@@ -189,6 +190,8 @@ class CameraDecoder(Decoder):
         super().__init__()
         if codes < channels:
             raise InputError(f"codes: expected at least {channels} numbers, an object's color, got {codes}")
+        for color in colors or ():
+            check_color("colors", color)
         self.camera, self.network, self.codes, self.channels = camera, network, codes, channels
         self.layered = layered
         self.mechanics = camera.mechanics

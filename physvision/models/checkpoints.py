@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.core import CheckpointError, FileError, serialization
 from physvision.core.memory_limit import Budget
-from physvision.core.resources import folder
+from physvision.core.resources import exists, folder
 from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
 from physvision.physics import articulated, rigid2d  # noqa: F401  a configuration may name their parts
@@ -99,6 +100,7 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
         with Budget(_BUILD_BUDGET + path.stat().st_size):
             module = build(configuration, kind)
         check_weights_match(str(path), module.state_dict(), tensors)
+        check_weights_finite(module, tensors)
         module.load_state_dict({key: value.float() for key, value in tensors.items()})
     except CheckpointError as error:
         raise error if str(error).startswith(str(path)) else CheckpointError(f"{path}: {error}") from error
@@ -106,9 +108,9 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
 
 
 def _resolve(name: str) -> Path:
-    if Path(name).is_file():
+    if exists(Path(name)) and Path(name).is_file():
         return Path(name)
-    if Path(name).suffix == "" and (folder("models") / f"{name}.safetensors").is_file():
+    if Path(name).suffix == "" and exists(folder("models") / f"{name}.safetensors"):
         return folder("models") / f"{name}.safetensors"
     raise FileError(
         f"{name!r} is neither a file nor one of the models that come with physvision ({', '.join(shipped())}); name "
@@ -138,7 +140,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         CheckpointError: it is missing, damaged, or holds objects that would have to be unpickled.
     """
-    if not Path(path).is_file():
+    if not exists(Path(path)) or not Path(path).is_file():
         raise CheckpointError(f"{path}: no such file")
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
@@ -171,6 +173,15 @@ def check_weights_match(source: str, expected: dict[str, Tensor], actual: dict[s
             f"{source}: holds another architecture than the model: {differences[0]}{more}; "
             "use the configuration that it was trained with"
         )
+
+
+def check_weights_finite(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Raise, naming the first one, if a parameter is not finite or a buffer, which may have infinite limits, is NaN."""
+    parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    for name, value in weights.items():
+        bad = ~torch.isfinite(value) if name in parameters else torch.isnan(value)
+        if bool(bad.any()):
+            raise CheckpointError(f"{name} holds {int(bad.sum())} values that are not finite; its training diverged")
 
 
 def _mismatch(value: object, expected: Tensor) -> str | None:

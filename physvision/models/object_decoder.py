@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import ShapeError, State
+from physvision.core.checks import check_color
 from physvision.models.interfaces import AppearanceCode, Decoder
 from physvision.physics.engine import Overrides
 
@@ -45,6 +46,8 @@ class ObjectDecoder(Decoder):
         self.size = tuple(size)
         # Three times as fast on a CPU.
         self.network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        for color in colors:
+            check_color("colors", color)
         self.colors = nn.Parameter(torch.tensor([list(color) for color in colors], dtype=torch.float32))
         self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 

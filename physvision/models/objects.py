@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from physvision.core import ShapeError, brightness
-from physvision.core.checks import check_count, check_positive
+from physvision.core.checks import check_color, check_count, check_positive
 from physvision.models.interfaces import Encoder, Observation, windows
 from physvision.perception.frame_corruption import FrameCorruption
 from physvision.perception.object_crops import INPUT_FRAMES, ObjectPositions, locate_objects, object_inputs
@@ -94,6 +94,8 @@ class ObjectEncoder(Encoder):
         """
         super().__init__()
         self.size, self.dt, self.radius = tuple(size), check_positive("dt", dt), check_positive("radius", radius)
+        for color in colors:
+            check_color("colors", color)
         self.counts = tuple(counts) if counts else (1,) * len(colors)
         self.crop = None if crop is None else check_count("crop", crop)
         self.register_buffer("colors", torch.tensor([list(color) for color in colors]), persistent=False)

@@ -74,7 +74,7 @@ def predict(
 
 def print_summary(data: ReportData, files: Sequence[Path]) -> None:
     """Print the summary of a run and the files of its results."""
-    console = Console()
+    console = Console(markup=False)  # names of files and coordinates may have brackets
     head = Text(data.scene.title, style="bold")
     head.append(
         f" in {data.name}: {len(data.rows)} frames, {data.rows['time'][-1]:.2f} s, "

@@ -20,6 +20,9 @@ from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_str
 
 Video = StrPath | Clip | np.ndarray | Tensor | Iterable[np.ndarray | Tensor]
 
+# Frames ahead that a prediction may reach: hours of video, and a few hundred megabytes.
+_MAX_STEPS = 100_000
+
 
 class Predictor:
     """Model that observes videos and predicts them.
@@ -60,6 +63,10 @@ class Predictor:
         self.device = _select_device(device)
         self.model = model.to(self.device).eval()
         self.steps = max(1, round(check_positive("horizon", horizon) * self.scene.fps))
+        if self.steps > _MAX_STEPS:
+            raise InputError(
+                f"horizon: expected at most {_MAX_STEPS:,} frames, {_MAX_STEPS / self.scene.fps:g} s, got {horizon:g} s"
+            )
         self.batch = check_count("batch", batch)
 
     @classmethod

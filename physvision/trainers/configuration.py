@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from physvision.core import InputError, PhysvisionError
-from physvision.core.resources import find
+from physvision.core.resources import exists, find
 from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass
 from physvision.core.yaml_reader import parse_value, read_yaml
 from physvision.trainers import library_parts  # noqa: F401  registers what of Lightning and torch may be named
@@ -98,7 +98,7 @@ def read_arguments(arguments: Sequence[str]) -> Values:
 
 def _configuration(name: str) -> Path:
     path = Path(name)
-    if not path.exists() and path.parent.name == "trainers":
+    if not exists(path) and path.parent.name == "trainers":
         name = path.name
     return find(name, "trainers")
 

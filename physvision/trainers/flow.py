@@ -13,6 +13,7 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader
 
+from physvision.core.checks import check_count, check_positive
 from physvision.perception.flow import PyramidFlow, endpoint_error
 from physvision.perception.synthetic_flow import FlowPairs, FlowSample
 from physvision.trainers.checkpoints import keep_checkpoints_whole
@@ -46,7 +47,7 @@ class FlowTraining(LightningModule):
         """
         super().__init__()
         self.network = network
-        self.learning_rate, self.shapes = learning_rate, shapes
+        self.learning_rate, self.shapes = check_positive("learning_rate", learning_rate), shapes
         self.object_weight = object_weight
 
     def setup(self, stage: str) -> None:
@@ -128,8 +129,9 @@ class FlowData(LightningDataModule):
             workers: Number of loader processes; 0 renders in the training process.
         """
         super().__init__()
-        self.batches, self.batch_size, self.validation_batches = batches, batch_size, validation_batches
-        self.seed, self.workers = seed, workers
+        self.batches, self.batch_size = check_count("batches", batches), check_count("batch_size", batch_size)
+        self.validation_batches = check_count("validation_batches", validation_batches, 0)
+        self.seed, self.workers = check_count("seed", seed, 0), check_count("workers", workers, 0)
 
     def train_dataloader(self) -> DataLoader:
         """The pairs of this epoch: `reload_dataloaders_every_n_epochs: 1` makes each epoch draw its own."""

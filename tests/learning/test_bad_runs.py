@@ -1,0 +1,63 @@
+"""Runs of learning in folders that hold something else, and schedules that no run can have."""
+
+import json
+
+import pytest
+import torch
+
+from physvision import cli
+from physvision.core import CheckpointError, InputError
+from physvision.learning.training import CHECKPOINT, TrainingSchedule, train
+
+
+class Learner:
+    """A learner that takes the states of its own alone."""
+
+    env_steps = 0
+
+    def load_state_dict(self, state):
+        self.env_steps = state["env_steps"]
+        torch.nn.Linear(1, 1).load_state_dict(state["modules"]["actor"])
+
+
+RUN = {"env": "Links2"}
+GOOD = {"run_config": RUN, "evaluations": [], "learner": {"env_steps": 3, "modules": {}}, "cpu_seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("state", "match"),
+    [
+        ([1, 2], "is no checkpoint of"),
+        ({"state_dict": {}}, "is no checkpoint of"),
+        ({**GOOD, "evaluations": 3}, "is no checkpoint of"),
+        ({**GOOD, "evaluations": [{"steps": 1}]}, "is no checkpoint of"),
+        ({**GOOD, "run_config": {"env": "Ant"}}, "expected a checkpoint of this run"),
+        (GOOD, "holds the state of another learner"),
+        ({**GOOD, "learner": 3}, "holds the state of another learner"),
+        ({**GOOD, "learner": {"env_steps": 1, "modules": {"actor": {"weight": torch.zeros(7)}}}}, "of another learner"),
+    ],
+)
+def test_a_foreign_checkpoint_is_refused(tmp_path, state, match):
+    torch.save(state, tmp_path / CHECKPOINT)
+    with pytest.raises(CheckpointError, match=match):
+        train(Learner(), TrainingSchedule(), tmp_path, RUN)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("total_steps", -5), ("eval_every", 0), ("checkpoint_every", 0), ("max_cpu_seconds", float("nan"))],
+)
+def test_a_schedule_has_positive_lengths(name, value, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=name):
+        TrainingSchedule(**{name: value})
+    if isinstance(value, int):
+        assert cli.main(["learn", "sac", f"--schedule.{name}", str(value)]) == 1
+        assert name in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_no_folder_of_a_run(tmp_path, capsys):
+    (tmp_path / "run").write_text(json.dumps(RUN))
+    assert cli.main(["learn", "sac", "--out", str(tmp_path / "run")]) == 1
+    assert "choose another output folder" in capsys.readouterr().err
