@@ -7,13 +7,24 @@ import torch
 
 from physvision import cli
 from physvision.core import CheckpointError, InputError
+from physvision.learning.learner import Learner
 from physvision.learning.training import CHECKPOINT, TrainingSchedule, train
 
 
-class Learner:
-    """A learner that takes the states of its own alone."""
+class OneLayer(Learner):
+    """A learner of one layer, which takes the states of its own alone."""
 
-    env_steps = 0
+    def __init__(self):
+        self.env_steps = 0
+
+    def advance(self):
+        raise AssertionError("a foreign checkpoint was resumed")
+
+    def modules(self):
+        return {}
+
+    def metrics(self):
+        return {}
 
     def load_state_dict(self, state):
         self.env_steps = state["env_steps"]
@@ -40,7 +51,7 @@ GOOD = {"run_config": RUN, "evaluations": [], "learner": {"env_steps": 3, "modul
 def test_a_foreign_checkpoint_is_refused(tmp_path, state, match):
     torch.save(state, tmp_path / CHECKPOINT)
     with pytest.raises(CheckpointError, match=match):
-        train(Learner(), TrainingSchedule(), tmp_path, RUN)  # pyright: ignore
+        train(OneLayer(), TrainingSchedule(), tmp_path, RUN)
 
 
 @pytest.mark.parametrize(
