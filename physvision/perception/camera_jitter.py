@@ -83,6 +83,8 @@ def _edge_pixels(magnitude: np.ndarray, threshold: float, settings: JitterSettin
     blocks = []
     for rows in np.array_split(np.arange(magnitude.shape[0]), settings.grid[0]):
         for columns in np.array_split(np.arange(magnitude.shape[1]), settings.grid[1]):
+            if not len(rows) or not len(columns):
+                continue  # the image has fewer pixels than the grid has blocks
             block = magnitude[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].ravel()
             pixels = np.argsort(block)[-settings.block_pixels :]
             pixels = pixels[block[pixels] > threshold]
