@@ -11,8 +11,8 @@ from jaxtyping import UInt8
 
 from physvision.core import Clip, DataError, InputError, Trajectory
 from physvision.core.serialization import build_dataclass
-from physvision.datasets.folder import DataFolder
-from physvision.datasets.recipe import SPLITS, Field, FrameFormat
+from physvision.datasets.folder import SPLITS, DataFolder
+from physvision.datasets.recipe import Field, FrameFormat
 from physvision.datasets.shards import CACHED_GROUPS, RecentGroups, ShardReader
 
 

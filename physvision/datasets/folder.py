@@ -22,6 +22,8 @@ from physvision.core import DataError, FileError, InputError
 from physvision.core.checks import check_count
 from physvision.core.serialization import build_dataclass
 
+Split = Literal["train", "valid", "test"]
+SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 FORMAT = "physvision data set 1"
 DESCRIPTION = "dataset.json"
 CHECKSUMS = "checksums.sha256"
@@ -44,7 +46,7 @@ class Shard:
     """
 
     file: str
-    split: Literal["train", "valid", "test"]
+    split: Split
     first: int
     trials: int
     frames: int
@@ -87,9 +89,10 @@ def divide(splits: dict[str, int], frames: int, frame_bytes: int) -> list[Shard]
     """
     size = max(1, min(_SHARD_BYTES // (frames * frame_bytes), -(-sum(splits.values()) // _MIN_SHARDS)))
     return [
-        Shard(f"{split}-{first // size:05d}.arrow", split, first, min(size, count - first), frames)
-        for split, count in splits.items()
-        for first in range(0, count, size)
+        Shard(f"{split}-{first // size:05d}.arrow", split, first, min(size, splits[split] - first), frames)
+        for split in SPLITS
+        if split in splits
+        for first in range(0, splits[split], size)
     ]
 
 

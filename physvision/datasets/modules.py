@@ -11,8 +11,8 @@ from lightning import LightningDataModule
 from physvision.core import DataError
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
+from physvision.datasets.folder import SPLITS
 from physvision.datasets.loading import ResumableLoader
-from physvision.datasets.recipe import SPLITS
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.windows import ALL_LABELED, DEFAULT_SHAPE, LabelSettings, Windows, WindowShape
 

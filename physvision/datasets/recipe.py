@@ -14,11 +14,10 @@ import numpy as np
 
 from physvision.core import DtypeError, InputError
 from physvision.core.checks import check_count, check_positive
-from physvision.datasets.folder import FORMAT, Shard
+from physvision.datasets.folder import FORMAT, SPLITS, Shard
 from physvision.video.overlay import OverlayShape
 
 Number = int | float
-SPLITS = ("train", "valid", "test")
 # Values of a frame, 16 × 16 thousand pixels in color.
 _MAX_FRAME_VALUES = 3 * 2**28
 # A trial is made in memory.
