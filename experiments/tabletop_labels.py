@@ -1,7 +1,8 @@
 """Balls on a cluttered table from few labels (figure 4): 100, 25, 10 and 2 % of trials, and what the physics adds.
 
-For each fraction of labeled trials an encoder is trained on labels alone (`tabletop-encoder.yaml`). From its weights
-the whole model is trained on (`tabletop.yaml`) in several ways, with equally many updates each:
+For each fraction of labeled trials an encoder is trained on labels alone (`tabletop-encoder.yaml`; its row comes first,
+with a decoder that is not trained). From its weights the whole model is trained on (`tabletop.yaml`) in several ways,
+with equally many updates each:
 
 - `rest`: labeled trials and all others, whose frames teach the encoder through the engine;
 - `alone`: labeled trials alone;
@@ -46,6 +47,9 @@ from matplotlib import pyplot as plt
 FRACTIONS = (1.0, 0.25, 0.1, 0.02)
 WAYS = ("rest", "alone", "no engine gradient", "given frame", "MLP")
 _HIDDEN = 100
+# Updates of an epoch, of the stages of an encoder and of the weak losses' ramp, as the configurations have them.
+_UPDATES = 500
+_STAGES, _RAMP = {"segmentation_updates": 1500, "encoder_updates": 4000}, {"ramp_updates": 1000}
 
 
 class MlpMotion(nn.Module):
@@ -99,16 +103,21 @@ def change(module: PredictionTraining, way: str) -> None:
         model.simulate = without_gradient
     elif way == "given frame":
         module._sampled_steps = lambda steps: [0]
+        module.supervision.later_weight = 0.0
     elif way == "MLP":
         encoder = model.encoder
         model.motion = MlpMotion(encoder.slots, float(encoder.size[0]), model.engine.dt)
         model.simulate = by_network
 
 
+def _scaled(values: dict[str, int], updates: int) -> dict[str, int]:
+    return {name: value * updates // _UPDATES for name, value in values.items()}
+
+
 def train(
-    name: str, way: str, weights: Path | None, fraction: float, data: Path, folder: Path, updates: int | None = None
+    name: str, way: str, weights: Path | None, fraction: float, data: Path, folder: Path, updates: int = _UPDATES
 ) -> PredictionTraining:
-    """Train with so many updates an epoch, the configuration's if not given, go on, or only load what is complete."""
+    """Train with so many updates an epoch, go on, or only load what is complete. Stages and ramp scale with them."""
     folder.mkdir(parents=True, exist_ok=True)
     last, spent = folder / "last.ckpt", folder / "seconds.json"
     batch_fraction = 0.5 if way not in ("alone", "encoder") else 1.0
@@ -117,13 +126,16 @@ def train(
         "trainer": {
             "logger": False,
             "callbacks": [{"class_path": "lightning.pytorch.callbacks.ModelCheckpoint", "init_args": checkpoint}],
-            **({} if updates is None else {"limit_train_batches": updates}),
+            "limit_train_batches": updates,
             "limit_val_batches": 0,
             "enable_progress_bar": False,
             "enable_model_summary": False,
             "accelerator": "cpu",
         },
-        "model": {"stages": {"weights": None}},
+        "model": {
+            "stages": {"weights": None, **(_scaled(_STAGES, updates) if name == "encoder" else {})},
+            "supervision": _scaled(_RAMP, updates),
+        },
         "data": {"path": str(data), "memory": True, "labels": {"fraction": fraction, "batch_fraction": batch_fraction}},
     }
     overlay = folder / "overlay.yaml"
@@ -192,7 +204,7 @@ def main(
     fractions: tuple[float, ...] = FRACTIONS,
     ways: tuple[str, ...] = WAYS,
     batches: int = 16,
-    updates: int = 500,
+    updates: int = _UPDATES,
     runs: Path = Path("out/tabletop_labels"),
     out: Path = Path("out"),
 ) -> None:
@@ -203,7 +215,7 @@ def main(
         fractions: Fractions of labeled trials.
         ways: Ways of training the whole model, of those above.
         batches: Number of held-out batches of 16 windows.
-        updates: Number of updates of an epoch of the whole model, of which there are five.
+        updates: Number of updates of an epoch: encoders have eight, whole models five.
         runs: Folder of the trainings.
         out: Folder of figure and numbers.
     """
@@ -216,12 +228,13 @@ def main(
     for fraction in fractions:
         folder = runs / f"{fraction:g}"
         encoder = folder / "encoder" / "last.ckpt"
-        train("encoder", "encoder", None, fraction, data, encoder.parent)
-        for way in ways:
+        trained = train("encoder", "encoder", None, fraction, data, encoder.parent, updates)
+        for way in ("encoder", *ways):
             if way == "alone" and fraction == 1.0:
                 continue  # there is no rest
-            module = train("whole", way, encoder, fraction, data, folder / way.replace(" ", "-"), updates)
-            row = rows[fraction, way] = measured(module, samples)
+            if way != "encoder":
+                trained = train("whole", way, encoder, fraction, data, folder / way.replace(" ", "-"), updates)
+            row = rows[fraction, way] = measured(trained, samples)
             print(
                 f"{100 * fraction:>12g} %  {way:<22}{row['now']:>8.3f}{row['median']:>9.3f}{row['p95']:>8.2f}"
                 f"{row['frame MSE']:>12.2e}",

@@ -78,3 +78,14 @@ def frozen(module: nn.Module) -> Iterator[None]:
     finally:
         for value in trained:
             value.requires_grad_(True)
+
+
+@contextmanager
+def evaluated(module: nn.Module) -> Iterator[None]:
+    """Put a module into evaluation mode for what is computed inside."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)

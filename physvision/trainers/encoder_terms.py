@@ -8,16 +8,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import Trajectory, brightness
+from physvision.core import State, Trajectory, brightness
 from physvision.datasets import Sample
-from physvision.models import Encoder, Observation, PredictiveAutoencoder
+from physvision.models import ClipContext, Encoder, Observation, PredictiveAutoencoder, TableEncoder
 from physvision.models.camera_decoder import CameraDecoder
 from physvision.models.link_encoder import LinkEncoder
-from physvision.models.segmenting_encoder import FRAMES, Segmentation
+from physvision.models.object_order import aligned
+from physvision.models.segmenting_encoder import FRAMES, Segmentation, SegmentingEncoder
+from physvision.models.tabletop import PARKED
 from physvision.models.trial_properties import property_loss, robust_likelihood
-from physvision.trainers.batches import with_labels
+from physvision.trainers.batches import context_of, evaluated, with_labels
 from physvision.trainers.segmentation import AREA_WEIGHT, SegmentationSupervision
+from physvision.trainers.supervision import Supervision
 
+# Largest distance, px, at which what is seen later counts as the predicted ball.
+_MAX_LATER = 8.0
 # Error, in standard deviations, beyond which its likelihood falls exponentially.
 _OUTLIER = 3.0
 
@@ -62,6 +67,48 @@ def segmentation_terms(
         teacher = loss.teacher_loss(segmented.logits[rows].flatten(0, 1), frames.flatten(0, 1), background)
         terms["teacher"] = loss.teacher_weight * ramp * (len(rows) / sample.batch) * teacher
     return terms
+
+
+def later_terms(
+    model: PredictiveAutoencoder, predicted: Trajectory, sample: Sample, loss: Supervision, ramp: float
+) -> dict[str, Tensor]:
+    """Compute the distance of predicted positions from those that the encoder sees later, in unlabeled samples.
+
+    The target, at the last predicted step, has the encoder's error of position once; a velocity that is wrong by that
+    error in a frame is wrong by `steps` times as much there. So motion teaches velocities and properties.
+
+    Args:
+        model: Model with a `SegmentingEncoder`.
+        predicted: Rollout from the encoder's own states and properties, as far as samples have no labels.
+        sample: Prepared batch; its frames reach to the last predicted step.
+        loss: Loss of states, and the weight of this one.
+        ramp: Progress of the weak losses' ramp, 0 to 1.
+    """
+    if not loss.later_weight or bool(sample.labeled.all()):
+        return {}
+    steps, encoder = len(predicted) - 1, model.encoder
+    assert isinstance(encoder, SegmentingEncoder)
+    rows = torch.nonzero(~sample.labeled)[:, 0]
+    known, own = context_of(sample), State(predicted.q[rows, -1], predicted.v[rows, -1])
+    later = None
+    if known is not None:
+        poses = None if known.extrinsics is None else known.extrinsics[rows, steps:]
+        later = ClipContext(poses, {name: value[rows] for name, value in (known.properties or {}).items()} or None)
+    with torch.no_grad(), evaluated(encoder):
+        observed = encoder.encode(sample.frames[rows, steps : steps + sample.given], later, looks=False)[0]
+    observed = observed.to(own.q.dtype)
+    everywhere = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+    near = torch.ones_like(own.q, dtype=torch.bool)
+    if isinstance(encoder, TableEncoder):
+        present = (own.q[:, ::3] > 0.5 * PARKED).detach()
+        observed = aligned(observed, own, present, everywhere, _MAX_LATER)
+        assert observed.properties is not None
+        places = (observed.positions[:, -1] - own.q.detach()).unflatten(1, (-1, 3))[..., :2]
+        near = present & (observed.properties["present"] > 0.5) & (places.norm(dim=-1) < _MAX_LATER)
+        near = near.repeat_interleave(3, 1)
+    target = Trajectory(torch.where(near, observed.positions[:, -1], own.q.detach())[:, None], own.v.detach()[:, None])
+    distance = loss.state_loss(Trajectory(own.q[:, None], own.v.detach()[:, None]), target)
+    return {"later": ramp * loss.later_weight * len(rows) / sample.batch * distance}
 
 
 def property_terms(encoder: Encoder, observation: Observation, sample: Sample, weight: float) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ from physvision.models.segmenting_encoder import Segmentation, SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
 from physvision.trainers.checkpoints import fault_of_loading, keep_checkpoints_whole, load_weights
-from physvision.trainers.encoder_terms import property_terms, segmentation_terms
+from physvision.trainers.encoder_terms import later_terms, property_terms, segmentation_terms
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.optimization import adam, clip_gradients
 from physvision.trainers.segmentation import SegmentationSupervision
@@ -188,6 +188,7 @@ class PredictionTraining(LightningModule):
             ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
             terms |= segmentation_terms(self.segmentation, self.model, sample, segmented, observation.properties, ramp)
             terms |= property_terms(self.model.encoder, observation, sample, self.property_weight)
+            terms |= later_terms(self.model, forecast.trajectory, sample, self.supervision, ramp)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
 
@@ -333,9 +334,8 @@ class PredictionTraining(LightningModule):
         """Predict a prepared batch from its given frames alone; labels only number the objects."""
         context, model = context_of(sample), self.model
         observation = self.aligned(model.observe(sample.observed, context), sample)
-        horizon = sample.horizon
-        trajectory = model.simulate(model.initial_state(observation), horizon, None, observation.properties)
-        indices = tuple(range(1, horizon + 1)) if steps is None else tuple(steps)
+        trajectory = model.simulate(model.initial_state(observation), sample.horizon, None, observation.properties)
+        indices = tuple(range(1, sample.horizon + 1)) if steps is None else tuple(steps)
         poses = None if context is None else context.extrinsics_at(sample.given - 1, indices)
         images = model.decode(trajectory, indices, observation.properties, observation.appearance, poses)
         return Forecast(trajectory, indices, images, observation)

@@ -61,6 +61,7 @@ class Supervision(nn.Module):
         frame_loss: FrameLoss = "l2",
         balance_foreground: bool = False,
         ramp_updates: int = 0,
+        later_weight: float = 0.0,
     ) -> None:
         """Choose weights and scales.
 
@@ -77,11 +78,13 @@ class Supervision(nn.Module):
             frame_loss: Kind of L_dec, see `frame_losses`; "multi_scale" goes from coarse to fine during the ramp.
             balance_foreground: If true, moving foreground and background have half of L_dec each.
             ramp_updates: Number of updates in which the weight of unlabeled samples' L_dec grows from zero.
+            later_weight: Weight of the distance between predicted positions and those that a segmenting encoder sees
+                later, in samples without labels.
         """
         super().__init__()
         self.coordinates = coordinates
         self.encoder_weight, self.physics_weight, self.frame_weight = encoder_weight, physics_weight, frame_weight
-        self.onward = onward
+        self.onward, self.later_weight = onward, later_weight
         self.frame_loss: FrameLoss = frame_loss
         self.balance_foreground, self.ramp_updates = balance_foreground, check_count("ramp_updates", ramp_updates, 0)
         self.state_loss = partial(

@@ -10,13 +10,14 @@ import torch
 import yaml
 from lightning import Trainer
 
-from physvision.core import Coordinates, InputError, Trajectory
+from physvision.core import Coordinates, InputError, State, Trajectory
 from physvision.datasets import LabelSettings, Sample
-from physvision.models import build, save
+from physvision.models import Observation, build, save
 from physvision.models.segmentation import targets_of
 from physvision.models.segmenting_encoder import SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers import PredictionTraining, SegmentationSupervision, Stages, Supervision, engine_gradient
+from physvision.trainers.encoder_terms import later_terms
 
 CONFIGURATIONS = ["billiards-1", "billiards-3", "tabletop", "swing", "pendulum-camera", "pendulum", "billiards-small"]
 TRAINERS = Path(__file__).parents[2] / "trainers"
@@ -176,6 +177,45 @@ def test_a_decoder_may_learn_from_labeled_samples_alone_while_the_encoder_learns
     assert (decoder > 0) == (taught == "all")
     assert encoder > 0
     assert all(value.requires_grad for value in module.model.decoder.parameters())
+
+
+def test_what_is_seen_later_teaches_the_motion_of_unlabeled_samples(monkeypatch):
+    module, data = training_of("tabletop")
+    sample = module.prepare(sample_of(module, data, 3))
+    # The first sample has labels; that of the second is copied for its state.
+    q, values = sample.trajectory.q[[0, 0], 0], {name: value[[0, 0]] for name, value in sample.properties.items()}
+    v = torch.tensor([0.0, 30.0, 0.0]).repeat(2, 5).requires_grad_()
+    path = module.model.simulate(State(q, v), 3, None, values)
+    at = path.q[1:, -1].detach().clone()
+    # The first ball is seen 1 px to the right, the second one too far away to be the same one; slots are reversed.
+    at[0, 0] += 1.0
+    at[0, 4] += 20.0
+    at = at.unflatten(1, (-1, 3)).flip(1).flatten(1)[:, None]
+    present = {"present": torch.ones(1, 5)}
+    still, known = torch.zeros_like(at), torch.ones_like(at)
+    observed = Observation(
+        at, still, torch.ones(1, 1, 5), properties=present, position_std=known, velocity_std=known, property_std={}
+    )
+    encoder = module.model.encoder
+
+    def encode(frames, context, looks):
+        assert torch.equal(frames, sample.frames[1:, 3:])
+        assert torch.equal(context.extrinsics, sample.extrinsics[1:, 3:])
+        assert not encoder.training
+        assert not looks
+        return observed, None
+
+    monkeypatch.setattr(encoder, "encode", encode)
+    loss = later_terms(module.model, path, sample, module.supervision, 1.0)["later"] / module.supervision.later_weight
+    # Four scales of 0.25 px: 2 · 4 − 1 in one of 15 coordinates of one of two samples.
+    assert float(loss.detach()) == pytest.approx(7.0 / 15 / 2)
+    loss.backward()
+    assert encoder.training
+    # To the right, and only the first ball; nothing else moves along x.
+    gradient = v.grad.unflatten(1, (5, 3))
+    assert float(gradient[1, 0, 0]) < 0.0
+    gradient[1, 0] = 0.0
+    assert float(gradient.abs().max()) == 0.0
 
 
 @pytest.mark.parametrize("part", ["segmentation", "network"])
