@@ -20,6 +20,7 @@ from physvision.core.tables import read_table
 from physvision.perception.cadence import find_cadence
 from physvision.perception.settings import DEFAULT_SETTINGS, CadenceSettings, TimestampSettings
 
+_PICTURE_PIXELS = 500.0  # across a picture that the positions of a short table are taken to fill
 METERS_PER_UNIT = {"px": None, "m": 1.0, "cm": 1e-2, "mm": 1e-3}
 
 
@@ -135,10 +136,17 @@ def estimate_noise(positions: Float[np.ndarray, "times 2"]) -> float:
 
     Differences of order k of white noise have a variance (2k choose k) times that of the noise, while those of a
     smooth, well-sampled motion vanish with increasing k. The smallest of the estimates of several orders is therefore
-    returned; each is based on the median, which is robust to impacts.
+    returned; each is based on the median, which is robust to impacts. Of fewer than eight positions, which have too few
+    differences, the residuals of a parabola give it; of fewer than four it is a pixel of a picture that they fill.
     """
-    if len(positions) < 8:
-        return 1.0
+    count = len(positions)
+    if count < 4:
+        extent = float(np.ptp(positions, axis=0).max()) if count else 0.0
+        return max(extent / _PICTURE_PIXELS, 1e-9)
+    if count < 8:
+        basis = np.vander(np.arange(count), 3)
+        residuals = positions - basis @ np.linalg.lstsq(basis, positions, rcond=None)[0]
+        return max(math.sqrt(float((residuals**2).sum()) / (2 * (count - 3))), 1e-9)
     estimates = [
         np.median(np.abs(np.diff(positions, order, axis=0))) / 0.6745 / np.sqrt(math.comb(2 * order, order))
         for order in range(2, min(7, len(positions) - 3))

@@ -68,3 +68,17 @@ def test_roughness_is_the_noise_on_a_smooth_motion():
     smooth = np.stack([50 * np.sin(3 * times), 20 * np.cos(3 * times)], 1)
     noise = np.random.default_rng(0).normal(0, 0.2, smooth.shape)
     assert estimate_noise(smooth + noise) == pytest.approx(0.2, rel=0.05)
+
+
+@pytest.mark.parametrize("count", [4, 5, 7])
+@pytest.mark.parametrize("noise", [0.2, 1e-3])
+def test_a_short_table_has_the_noise_about_its_parabola_in_its_unit(count, noise):
+    random = np.random.default_rng(count)
+    index = np.arange(count)[:, None]
+    throw = 1000 * noise * (index * [1.0, -0.8] + index**2 * [0.0, 0.1])
+    estimates = [estimate_noise(throw + random.normal(0, noise, throw.shape)) for _ in range(500)]
+    assert np.sqrt(np.mean(np.square(estimates))) == pytest.approx(noise, rel=0.1)
+
+
+def test_three_positions_show_no_noise_so_that_of_a_picture_is_taken():
+    assert estimate_noise(np.array([[0.0, 0.0], [0.5, 0.1], [1.0, 0.0]])) == pytest.approx(1 / 500)
