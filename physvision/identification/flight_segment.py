@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -167,6 +167,8 @@ class FlightSegment:
         release_std: Standard deviation of the time of a release without a visible hand, s.
         pull: Acceleration by the hand, which ends at the release, px/s².
         noise: Standard deviation of a coordinate, pixels.
+        enters_flying: If true, the object flies when the clip begins, or when it enters the picture, so that nothing
+            is known of its release.
     """
 
     times: Samples
@@ -178,6 +180,7 @@ class FlightSegment:
     release_std: float
     pull: Float[np.ndarray, "2"]
     noise: float
+    enters_flying: bool = False
 
 
 def flight_segments(evidence: Evidence) -> list[FlightSegment]:
@@ -218,12 +221,14 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
     if hand.stop - hand.start >= flight.min_hand_samples and min_strength < strength < max_strength:
         segments = [segment(hand.start, hand.stop - hand.start, release, release_std)]
     else:
-        hidden = 0.0
+        hidden: float | None = 0.0
         if not (start and _follows_closely(evidence, times, start)):
             hidden = _hidden_duration(evidence, int(indices[start]), path)
         covered = not clear[indices[start] : indices[start] + flight.covered_frames].all()
-        estimate = _release_without_hand(evidence, path, times[start], positions[start], noise, hidden, covered)
-        segments = [segment(min(first, hand.stop), 0, *estimate)]
+        estimate = _release_without_hand(evidence, path, times[start], positions[start], noise, hidden or 0.0, covered)
+        is_on_path = path.distance(times[start], positions[start]) <= flight.offset_ratio * noise
+        enters_flying = hidden is None and is_on_path and evidence.tracks[0].radius is not None
+        segments = [replace(segment(min(first, hand.stop), 0, *estimate), enters_flying=enters_flying)]
     max_count = int(np.searchsorted(times, times[first] + hold)) - start
     offset = count_offset_samples(times[start:end], positions[start:end], max_count, settings)
     if offset >= flight.min_hand_samples:
@@ -295,10 +300,10 @@ def _follows_closely(evidence: Evidence, times: np.ndarray, sample: int) -> bool
     return bool(times[sample] - times[sample - 1] < max_gap)
 
 
-def _hidden_duration(evidence: Evidence, first: int, path: FlightPath) -> float:
+def _hidden_duration(evidence: Evidence, first: int, path: FlightPath) -> float | None:
     """Return the time for which a hand may have hidden an object before the sample `first`, s.
 
-    An object that emerges from behind something static is hidden until it has emerged completely. The time is zero for
+    An object that emerges from behind something static is hidden until it has emerged completely. The time is None for
     an object that flies from the first frame on, or that enters the picture from outside: nothing is known about it.
     """
     track, view = evidence.tracks[0], evidence.view
@@ -306,7 +311,7 @@ def _hidden_duration(evidence: Evidence, first: int, path: FlightPath) -> float:
     step = np.abs(path.velocity) * evidence.dt + (track.radius or 0.0)
     inside = (track.positions[first] - step > corner) & (track.positions[first] + step < corner + size)
     if first == 0 or track.radius is None or not inside.all():
-        return 0.0
+        return None
     speed = float(np.linalg.norm(path.velocity))
     if track.static_before_visible:
         return 2 * track.radius / speed

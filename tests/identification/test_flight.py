@@ -87,3 +87,16 @@ def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
     result = identify([replace(track, positions=pulled)], "fall", known_values, size=dropped.filming.size)
     assert "offset" not in result.fit.problem.unknowns.values(result.fit.z[None])
     assert abs(result.parameters["acceleration"].value / 9.81 - 1) < 0.03
+
+
+def test_what_flies_when_the_clip_begins_has_the_speed_of_its_first_sight():
+    clip = shot(0)
+    (track,) = tracks_of(clip, 0)
+    late = track.window(24, len(track))
+    result = identify([late], "projectile", clip.known, size=clip.filming.size)
+    assert any("flies already when it is first seen" in warning for warning in result.warnings)
+    assert result.parameters["speed"].meaning == "when first seen"
+    step = 1e-4
+    before, after = clip.motion.poses(clip.times[24] + np.array([-step, step]))[:, 0, :2]
+    low, high = result.parameters["speed"].interval_95 or (np.nan, np.nan)
+    assert low < np.linalg.norm(after - before) / (2 * step) < high

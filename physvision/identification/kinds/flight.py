@@ -18,6 +18,7 @@ from physvision.identification.model import Evidence, KnownTensors, MotionModel,
 from physvision.physics.particle import Particle
 
 _EARTH_GRAVITY = 9.81  # m/s², for the drag where gravity is unknown
+_ENTERS_FLYING = "It flies already when it is first seen: speed and angle are those at that time, not at its release."
 
 
 def projectile_models(evidence: Evidence) -> list[MotionModel]:
@@ -84,6 +85,8 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
         {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
         *segment.window, {"pull": torch.from_numpy(segment.pull)} if by_hand else {}, scale=_scale,
         length_powers={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_length_power=1,
+        notes=[_ENTERS_FLYING] if segment.enters_flying else [],
+        meanings=dict.fromkeys(("speed", "angle"), "when first seen") if segment.enters_flying else {},
     )  # fmt: skip
 
 
