@@ -111,6 +111,7 @@ class BounceSettings:
         min_samples: Smallest number of samples.
         min_flight_samples: Samples from which a parabola gives the duration of a flight.
         min_impacts: Impacts from which restitution is compared between hard and soft ones.
+        min_fall: Part of the way up and down on which the acceleration must be the same.
         min_difference: Difference of restitution between hard and soft impacts that is reported.
         radius: Radius of the engine's ball, pixels; only the height at which its center turns matters.
         friction_std: Prior mean and standard deviation of friction.
@@ -128,6 +129,7 @@ class BounceSettings:
     min_samples: int = 12
     min_flight_samples: int = 6
     min_impacts: int = 4
+    min_fall: float = 0.5
     min_difference: float = 0.05
     radius: float = 10.0
     friction_std: float = 0.1
@@ -168,6 +170,23 @@ class CollisionSettings:
     min_approach: float = 0.01
     friction_std: float = 0.05
     substeps: int = 2
+
+
+@dataclass(frozen=True)
+class ExplosionSettings:
+    """Thresholds of bodies that push off from each other.
+
+    Attributes:
+        min_samples: Smallest number of samples of both objects.
+        max_angle: Largest angle between one object's direction and the opposite of the other's, rad.
+        max_distance_ratio: Largest distance of the objects at first, relative to the sum of their radii.
+        elapsed_frames: Prior mean and standard deviation of the time between push and first sample, frames.
+    """
+
+    min_samples: int = 8
+    max_angle: float = math.radians(12)
+    max_distance_ratio: float = 2.0
+    elapsed_frames: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -282,6 +301,7 @@ class CircularSettings:
         min_turn: Smallest angle, rad; about a quarter of a turn.
         min_slowing: Change of the rate over the clip from which it is fitted, relative to the mean rate.
         flatness_std: Standard deviation of the flattening of the circle by the camera's angle, of second order.
+        max_release_samples: Samples among which the end of a hand's push is searched. Raising it costs time, cubically.
     """
 
     min_samples: int = 8
@@ -290,6 +310,7 @@ class CircularSettings:
     min_turn: float = 1.5
     min_slowing: float = 0.02
     flatness_std: float = 0.002
+    max_release_samples: int = 150
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ class TrackSettings:
         gap_speed_ratio: Largest speed across a gap, relative to the speed before it.
         min_rest_fraction: Fraction of positions at rest above which a start or end is trimmed. Raising it trims less.
         rest_distance: Distance from the resting position that counts as rest, relative to the extent.
+        max_rest_ratio: Duration of a rest at the end that is used, relative to that of the motion before. Raising it
+            costs time.
         rest_noise_ratio: Distance that counts as rest, in noise standard deviations.
         table_pixels: Extent of a table of lengths, in pixels of the picture that it is taken for. Raising it lowers the
             noise that is assumed at least.
@@ -45,6 +47,7 @@ class TrackSettings:
     gap_speed_ratio: float = 1.5
     min_rest_fraction: float = 0.15
     rest_distance: float = 0.01
+    max_rest_ratio: float = 0.5
     rest_noise_ratio: float = 5.0
     table_pixels: float = 500.0
     min_extent_ratio: float = 0.15
@@ -117,6 +120,8 @@ class FitSettings:
 
     Attributes:
         max_candidates: Searches that continue after each horizon. Raising it finds better minima and costs time.
+        tolerance: Relative decrease of the cost below which a minimum is refined no further: a hundredth of a standard
+            deviation of a parameter for some hundred samples. Raising it saves time.
         training_fraction: Fraction of the samples that is fitted to predict the rest.
         min_sigma_ratio: Smallest standard deviation of a position, relative to the track's median. Raising it keeps
             single positions from dominating.
@@ -126,6 +131,7 @@ class FitSettings:
     """
 
     max_candidates: int = 3
+    tolerance: float = 1e-6
     training_fraction: float = 2 / 3
     min_sigma_ratio: float = 0.5
     min_noise: float = 0.15
@@ -144,6 +150,8 @@ class SelectionSettings:
         max_error: Largest error of an acceptable fit, relative to the extent.
         max_error_ratio: Largest error of an acceptable fit, in noise standard deviations.
         max_noisy_error: Largest error of an acceptable fit to noisy tracks, relative to the extent.
+        max_relaxed_ratio: Error of a fit, relative to the largest acceptable one, above which it is not refined, nor
+            searched again with more unknowns. Raising it costs time.
         min_residual_scale: Smallest residual scale that scores count, in noise standard deviations.
         bias_ratio: Error of a tracker that lasts, relative to the object's radius: the scale below which residuals of
             kinds are not compared. Raising it brings odds closer to one.
@@ -171,6 +179,7 @@ class SelectionSettings:
     max_error: float = 0.02
     max_error_ratio: float = 6.0
     max_noisy_error: float = 0.1
+    max_relaxed_ratio: float = 4.0
     min_residual_scale: float = 0.3
     bias_ratio: float = 0.03
     min_reference_fraction: float = 0.5
@@ -246,7 +255,8 @@ class ParameterSettings:
             "damping": (0.0, 1.0), "drag": (0.0, 0.2), "friction": (0.0, 1.0), "restitution": (0.0, 1.0),
         } | dict.fromkeys(
             ("length", "length_1", "length_2", "gravity", "speed", "acceleration", "stiffness", "period", "radius",
-             "mass_ratio", "frequency", "terminal_speed", "time_constant", "angular_speed"), (0.0, math.inf),
+             "mass_ratio", "frequency", "terminal_speed", "relative_speed", "time_constant", "angular_speed"),
+            (0.0, math.inf),
         )
     )  # fmt: skip
 
@@ -318,6 +328,7 @@ class IdentificationSettings:
         flight: Priors and thresholds of throws and falls.
         bounce: Priors and thresholds of bouncing balls.
         collision: Priors and thresholds of collisions.
+        explosion: Thresholds of bodies that push off from each other.
         double_pendulum: Priors and thresholds of double pendulums.
         pendulum: Thresholds of pendulums.
         line: Thresholds of straight tracks.
@@ -340,6 +351,7 @@ class IdentificationSettings:
     flight: kinds.FlightSettings = field(default_factory=kinds.FlightSettings)
     bounce: kinds.BounceSettings = field(default_factory=kinds.BounceSettings)
     collision: kinds.CollisionSettings = field(default_factory=kinds.CollisionSettings)
+    explosion: kinds.ExplosionSettings = field(default_factory=kinds.ExplosionSettings)
     double_pendulum: kinds.DoublePendulumSettings = field(default_factory=kinds.DoublePendulumSettings)
     pendulum: kinds.PendulumSettings = field(default_factory=kinds.PendulumSettings)
     line: kinds.LineSettings = field(default_factory=kinds.LineSettings)

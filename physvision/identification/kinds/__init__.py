@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from physvision.identification.kinds import bounce, circular, collision, double_pendulum, flight, sink, straight
+from physvision.identification.kinds import (
+    bounce,
+    circular,
+    collision,
+    double_pendulum,
+    explosion,
+    flight,
+    sink,
+    straight,
+)
 from physvision.identification.model import Evidence, MotionModel
 
 
@@ -37,6 +46,7 @@ KINDS: Mapping[str, MotionKind] = {
     "slide": MotionKind(straight.slide_models, ("gravity", "angle"), special_case_of=("projectile",)),
     "roll": MotionKind(straight.roll_models, ("angle",), special_case_of=("projectile",)),
     "collision": MotionKind(collision.candidate_models, objects=2),
+    "explosion": MotionKind(explosion.candidate_models, objects=2),
     "circular": MotionKind(circular.circular_models, ("radius",), special_case_of=("pendulum",)),
     "fall": MotionKind(flight.fall_models, ("gravity", "drag"), detects_release=True, special_case_of=("projectile",)),
     "sink": MotionKind(sink.candidate_models),
