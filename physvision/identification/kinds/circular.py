@@ -22,6 +22,7 @@ from physvision.identification.initial_guesses import (
 )
 from physvision.identification.kind_settings import PendulumSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
+from physvision.identification.parabolas import departure_index
 from physvision.physics.particle import Particle
 
 
@@ -232,43 +233,76 @@ def _pendulum_parameters(duration: float, values: Values, known_values: KnownTen
 
 
 def circular_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the model of uniform circular motion and, where the rate changes, models of friction on an axis."""
+    """Return the models of circular motion: of the whole track, and of that after a hand has let go of what it spins.
+
+    The motion is uniform or, where the rate changes, slowed down by dry friction on an axis, by viscous friction, or by
+    both.
+    """
     settings = evidence.settings.circular
-    _, times, positions = evidence.samples(settings.min_samples)
+    indices, times, positions = evidence.samples(settings.min_samples)
     center, radius = fit_circle(positions)
     errors = np.abs(np.linalg.norm(positions - center, axis=1) - radius)
     extent = float(np.linalg.norm(np.ptp(positions, axis=0)))
     if radius > settings.max_radius * extent or float(np.median(errors)) > settings.max_circle_error * radius:
         raise UnsuitableError("it does not move on a circle")
     angle = np.unwrap(np.arctan2(*(positions - center)[:, ::-1].T))
-    rate, start = np.polyfit(times - times[0], angle, 1)
     if abs(angle[-1] - angle[0]) < settings.min_turn:
         raise UnsuitableError("less than a quarter of a turn is observed")
-    models = [_circular_model(evidence, center, radius, (float(start), float(rate)))]
-    half_change, initial_rate, start = np.polyfit(times - times[0], angle, 2)
-    duration = float(times[-1] - times[0])
-    if abs(2 * half_change * duration) > settings.min_slowing * abs(rate):
-        guess = float(start), float(initial_rate)
-        friction = Unknown("angular_acceleration", 2 * float(half_change), scale=abs(rate) / duration, unit="rad/s²")
-        decay = Unknown("damping", max(-2 * float(half_change / rate), 0.0), scale=1 / duration, unit="1/s")
-        models += [_circular_model(evidence, center, radius, guess, change) for change in (friction, decay)]
+    step = max(1, len(times) // settings.max_release_samples)
+    arc, parabola = radius * angle[::step, None], evidence.settings.parabola
+    release = step * departure_index(times[::step], arc, parabola.noise_ratio * evidence.noise(indices), parabola)
+    is_long = len(times) - release >= settings.min_samples and abs(angle[-1] - angle[release]) > settings.min_turn
+    if not release or not is_long:
+        return _rotation_models(evidence, (center, radius), indices, times, angle)
+    note = f"It is spun in the first {times[release] - times[0]:.2g} s; they are left out."
+    free = slice(release, None)
+    models = _rotation_models(evidence, (center, radius), indices[free], times[free], angle[free], (note,))
+    # Errors that recur with each turn may end a steady rotation early.
+    models += _rotation_models(evidence, (center, radius), indices, times, angle)[:1]
     return models
 
 
+def _rotation_models(
+    evidence: Evidence,
+    circle: tuple[np.ndarray, float],
+    indices: np.ndarray,
+    times: Samples,
+    angle: Samples,
+    notes: Sequence[str] = (),
+) -> list[MotionModel]:
+    """Return the models of samples on a circle, given by its center and radius, at these angles."""
+    window = (int(indices[0]), int(indices[-1]) + 1)
+    rate, start = np.polyfit(times - times[0], angle, 1)
+    models = [_circular_model(evidence, circle, window, (float(start), float(rate)))]
+    half_change, initial_rate, start = np.polyfit(times - times[0], angle, 2)
+    duration = float(times[-1] - times[0])
+    if abs(2 * half_change * duration) > evidence.settings.circular.min_slowing * abs(rate):
+        guess = float(start), float(initial_rate)
+        friction = Unknown("angular_acceleration", 2 * float(half_change), scale=abs(rate) / duration, unit="rad/s²")
+        decay = Unknown("damping", max(-2 * float(half_change / rate), 0.0), scale=1 / duration, unit="1/s")
+        changes = ([friction], [decay], [friction, replace(decay, start=0.0)])
+        models += [_circular_model(evidence, circle, window, guess, change) for change in changes]
+    return [replace(model, notes=notes) for model in models]
+
+
 def _circular_model(
-    evidence: Evidence, center: np.ndarray, radius: float, guess: tuple[float, float], change: Unknown | None = None
+    evidence: Evidence,
+    circle: tuple[np.ndarray, float],
+    window: tuple[int, int],
+    guess: tuple[float, float],
+    changes: Sequence[Unknown] = (),
 ) -> MotionModel:
-    """Return the model of circular motion whose rate is constant or changed by one unknown."""
-    (start, rate), dt, settings = guess, evidence.dt, evidence.settings.circular
-    indices = evidence.samples(settings.min_samples)[0]
+    """Return the model of circular motion whose rate is constant or changed by some unknowns."""
+    (center, radius), (start, rate), dt = circle, guess, evidence.dt
+    flatness_std = evidence.settings.circular.flatness_std
     unknowns = [
         Unknown("center", center.tolist(), scale=radius, unit="px"),
         Unknown("radius", radius, low=0.0, unit="px"),
         Unknown("angle", start, unit="rad"),
         Unknown("angular_velocity", rate, scale=abs(rate), unit="rad/s"),
         # A circle seen at an angle is an ellipse, to second order of the angle.
-        Unknown("flatness", [0.0, 0.0], scale=0.01, std=settings.flatness_std),
-        *([] if change is None else [change]),
+        Unknown("flatness", [0.0, 0.0], scale=0.01, std=flatness_std),
+        *changes,
     ]
 
     def setup(values: Values) -> Setup:
@@ -282,7 +316,7 @@ def _circular_model(
     units = {"period": "s", "angular_speed": "rad/s", "angular_acceleration": "rad/s²", "damping": "1/s"}
     return MotionModel(
         "circular", Particle("circle", dt=dt), unknowns, setup, _observe_circle, _circular_parameters,
-        {**units, "radius": "m", "speed": "m/s"}, int(indices[0]), int(indices[-1]) + 1,
+        {**units, "radius": "m", "speed": "m/s"}, *window,
         horizon=max(1.5 * abs(2 * math.pi / rate), 6 * dt),
     )  # fmt: skip
 
@@ -300,9 +334,9 @@ def _circular_parameters(values: Values, known_values: KnownTensors) -> Paramete
     rate = values["angular_velocity"].abs()
     reason = "lengths are observed in pixels: needs scale or radius"
     parameters: ParameterValues = {"period": 2 * math.pi / rate}
-    for name in ("angular_acceleration", "damping"):
-        if name in values:
-            parameters = {"angular_speed": rate, name: values[name]}
+    changes = {name: values[name] for name in ("angular_acceleration", "damping") if name in values}
+    if changes:
+        parameters = {"angular_speed": rate, **changes}
     if "scale" in known_values:
         radius = values["radius"] / known_values["scale"]
     elif "radius" in known_values:
