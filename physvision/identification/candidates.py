@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import numpy as np
 import torch
 
 from physvision.estimation.gauss_newton import residual_scale
@@ -19,11 +18,11 @@ from physvision.identification.camera_posterior import (
     careful_camera,
 )
 from physvision.identification.diagnostics import evaluate_holdout, expected_holdout_error
-from physvision.identification.fitting import Fit, fit_model, refit
+from physvision.identification.fitting import Fit, fit_model, max_noise, refit
 from physvision.identification.kinds import KINDS, MotionKind
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
 from physvision.identification.settings import SelectionSettings
-from physvision.identification.signatures import contradiction
+from physvision.identification.signatures import contradiction, window_contradiction
 
 TRACKING_END, FITTING_END = 0.4, 0.8  # fractions of the work at which tracking and fits are complete
 # Kinds whose future a small error of their state may change at will.
@@ -143,12 +142,8 @@ def _uniform_cost(evidence: Evidence) -> float:
 
 def is_acceptable(fit: Fit) -> bool:
     """Return whether a fit explains the tracks within a small part of their extent or a few standard deviations."""
-    settings, tracks = fit.evidence.settings.selection, fit.evidence.tracks
-    sigma = max(float(np.median(track.sigma[track.observed])) for track in tracks)
     finite = all(bool(torch.isfinite(part).all()) for part in fit.linearization)
-    noisy = min(settings.max_error_ratio * sigma, settings.max_noisy_error * fit.evidence.extent)
-    limit = max(settings.max_error * fit.evidence.extent, noisy)
-    return finite and fit.noise < limit
+    return finite and fit.noise < max_noise(fit.evidence)
 
 
 def indistinguishable_kinds(scores: Mapping[str, float], tie_margin: float) -> list[str]:
@@ -269,7 +264,11 @@ def _object_fits(evidence: Evidence, kind: MotionKind, check_law: bool) -> tuple
     for tracks in object_sets:
         selection = replace(evidence, tracks=tracks)
         try:
-            fit = best_fit(selection, kind.candidate_models(selection))
+            models = kind.candidate_models(selection)
+            contradictions = [window_contradiction(selection, model) for model in models] if check_law else []
+            if contradictions and all(contradictions):
+                raise UnsuitableError(contradictions[0] or "")
+            fit = best_fit(selection, models)
         except UnsuitableError as error:
             reasons.append(str(error))
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -40,7 +41,8 @@ class Fit:
         z: Unconstrained numbers at the minimum.
         uncertainty: Uncertainty of z.
         noise: Robust standard deviation of the residuals of a coordinate, pixels.
-        training_starts: Searches before any of the held-out samples was fitted, (starts, unknowns).
+        training_starts: Function that returns the searches before any of the held-out samples was fitted, (starts,
+            unknowns); most fits are never asked to predict, and some would have to search for it.
         linearization: Residuals and Jacobian at z.
     """
 
@@ -50,7 +52,7 @@ class Fit:
     z: Float[Tensor, " unknowns"]
     uncertainty: Uncertainty
     noise: float
-    training_starts: Float[Tensor, "starts unknowns"]
+    training_starts: Callable[[], Float[Tensor, "starts unknowns"]]
     linearization: Linearization
 
     @property
@@ -72,7 +74,7 @@ class Fit:
     def without_holdout(self) -> Fit:
         """Fit to the samples before the held-out ones; a search, made once."""
         problem = self.problem.truncate(float(self.problem.times[self.holdout_start - 1]))
-        optimum = gauss_newton(problem, self.training_starts, robust=True, tolerance=1e-6, patience=3)
+        optimum = gauss_newton(problem, self.training_starts(), robust=True, tolerance=1e-6, patience=3)
         return replace(self, problem=problem, z=optimum.best_z, linearization=optimum.best_linearization)
 
     def positions(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
@@ -156,7 +158,25 @@ def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
     optimum = fit_with_continuation(
         problem, horizons[len(training_horizons) :], candidates, max_candidates=max_candidates, tolerance=1e-5
     )
-    return _refine(evidence, model, problem, (optimum.best_z, optimum.best_linearization), candidates)
+    noise = _noise(problem, optimum.best_linearization[0])
+    # Neither a refined minimum nor another camera brings a motion of another law near the track.
+    if noise > evidence.settings.selection.max_relaxed_ratio * max_noise(evidence):
+        raise UnsuitableError(f"its best fit has a residual of {noise:.2g} {evidence.unit}")
+    return _refine(evidence, model, problem, (optimum.best_z, optimum.best_linearization), lambda: candidates)
+
+
+def max_noise(evidence: Evidence) -> float:
+    """Return the noise about a fit below which it is acceptable, in the unit of positions."""
+    settings = evidence.settings.selection
+    sigma = max(float(np.median(track.sigma[track.observed])) for track in evidence.tracks)
+    noisy = min(settings.max_error_ratio * sigma, settings.max_noisy_error * evidence.extent)
+    return max(settings.max_error * evidence.extent, noisy)
+
+
+def _noise(problem: MotionResidual, residuals: Tensor) -> float:
+    """Return the robust standard deviation of the weighted residuals of one search, in the unit of positions."""
+    errors = (residuals[0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.observed)]
+    return float(MAD_TO_STD * errors.abs().median())
 
 
 def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
@@ -170,9 +190,9 @@ def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:
     def transfer(z: Tensor) -> Tensor:
         return problem.unknowns.unconstrain(fit.problem.unknowns.values(z))
 
-    optimum = gauss_newton(problem, transfer(fit.z[None]), robust=True, tolerance=1e-8)
+    optimum = gauss_newton(problem, transfer(fit.z[None]), robust=True, tolerance=evidence.settings.fit.tolerance)
     minimum = optimum.best_z, optimum.best_linearization
-    return _refine(evidence, model, problem, minimum, transfer(fit.without_holdout.z[None]))
+    return _refine(evidence, model, problem, minimum, lambda: transfer(fit.without_holdout.z[None]))
 
 
 def _refine(
@@ -180,7 +200,7 @@ def _refine(
     model: MotionModel,
     problem: MotionResidual,
     minimum: tuple[Tensor, Linearization],
-    training_starts: Tensor,
+    training_starts: Callable[[], Tensor],
 ) -> Fit:
     """Refine a minimum with the noise that its residuals show instead of the assumed one, and estimate its uncertainty.
 
@@ -195,11 +215,11 @@ def _refine(
         noise_ratio = max(estimate.residual_std * inflation, 1.0)
         problem = replace(problem, weight=problem.weight / noise_ratio)
         linearization = linearization[0] / noise_ratio, linearization[1] / noise_ratio
-        optimum = gauss_newton(problem, z[None], robust=True, tolerance=1e-8, linearization=linearization)
+        tolerance = evidence.settings.fit.tolerance
+        optimum = gauss_newton(problem, z[None], robust=True, tolerance=tolerance, linearization=linearization)
         z, linearization = optimum.best_z, optimum.best_linearization
         estimate = uncertainty(problem, z, robust=True, linearization=linearization)
     except DerivativeError as error:
         raise UnsuitableError("the search diverged: no motion of this kind comes near the track") from error
-    errors = (linearization[0][0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.observed)]
-    noise = float(MAD_TO_STD * errors.abs().median())
+    noise = _noise(problem, linearization[0])
     return Fit(evidence, model, problem, z, estimate, noise, training_starts, linearization)

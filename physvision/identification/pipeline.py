@@ -173,7 +173,8 @@ def _prepare_tracks(
     tracks = [preparation.project_to_hinge_circle(track, settings.tracks) for track in merged]
     if not (isinstance(motion, str) and KINDS[motion].detects_release):
         tracks, notes = preparation.trim_initial_rest(tracks, settings.tracks)
-    return preparation.moving_tracks(tracks, min_tracks, settings.tracks), notes
+    tracks = preparation.moving_tracks(tracks, min_tracks, settings.tracks)
+    return preparation.shorten_final_rest(tracks, settings.tracks), notes
 
 
 def _candidate_kinds(motion: Motion, count: int, settings: IdentificationSettings) -> tuple[dict[str, MotionKind], int]:
@@ -212,9 +213,7 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
     if ignored:
         notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")
     notes += [note for track in fit.evidence.tracks for note in track.notes]
-    if motion in KINDS:
-        unused = [name for name in fit.evidence.known_values if name not in (*KINDS[motion].known_names, "scale")]
-        notes += [f"{name} is given, but a {motion.replace('_', ' ')} cannot use it." for name in unused]
+    notes += _unused_known_values(fit.evidence.known_values, motion, ties)
     notes += [*fit.model.notes, *plausibility_warnings(fit, parameters)]
     if (reason := contradiction(fit)) is not None:
         notes.append(f"The motion contradicts the law of a {motion.replace('_', ' ')}: {reason}.")
@@ -225,6 +224,26 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
         motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, holdout,
         estimate_camera(cameras),
     )  # fmt: skip
+
+
+def _unused_known_values(known_values: Collection[str], motion: str, ties: Sequence[str]) -> list[str]:
+    """Return warnings of known values that only a kind that cannot be distinguished from the best one can use.
+
+    Raises:
+        InputError: A known value can be used by none of them.
+    """
+    if motion not in KINDS:
+        return []
+    unused = [name for name in known_values if name not in (*KINDS[motion].known_names, "scale")]
+    named = " or ".join(kind.replace("_", " ") for kind in (motion, *ties))
+    for name in unused:
+        if not any(name in KINDS[kind].known_names for kind in ties):
+            users = ", ".join(kind for kind in KINDS if name in KINDS[kind].known_names)
+            raise InputError(
+                f"known: {name} is given, but the clip shows a {named}, which cannot use it; leave it out, or name a "
+                f"kind that uses it by motion: {users}"
+            )
+    return [f"{name} is given, but a {motion.replace('_', ' ')} cannot use it." for name in unused]
 
 
 def _describe(tracks: Sequence[Track]) -> str:

@@ -10,33 +10,38 @@ from jaxtyping import Float
 from physvision.identification.fitting import Fit
 from physvision.identification.impacts import find_bounces
 from physvision.identification.initial_guesses import MAD_TO_STD
+from physvision.identification.model import Evidence, MotionModel
 
 
 def contradiction(fit: Fit) -> str | None:
     """Return how the motion contradicts the law of a fitted kind; None if it does not."""
-    checks = (*_CHECKS.get(fit.model.kind, ()), _explains_little)
-    return next((reason for check in checks if (reason := check(fit))), None)
+    reasons = (check(fit) for check in _CHECKS.get(fit.model.kind, ()))
+    return next((reason for reason in reasons if reason), None) or window_contradiction(fit.evidence, fit.model)
 
 
-def _explains_little(fit: Fit) -> str | None:
+def window_contradiction(evidence: Evidence, model: MotionModel) -> str | None:
+    """Return how the motion contradicts a model's law in its stretch of the clip, whatever its fit; None if not."""
+    if model.kind == "collision":
+        return _does_not_approach(evidence, model)
+    return _explains_little(evidence, model) if model.kind in _PARTIAL_KINDS else None
+
+
+def _explains_little(evidence: Evidence, model: MotionModel) -> str | None:
     """Check that a law that holds for a stretch of the track only explains a good part of the object's path."""
-    if fit.model.kind not in _PARTIAL_KINDS:
-        return None
-    settings = fit.evidence.settings.signatures
-    fraction = explained_path(fit)
-    if fraction >= settings.min_explained_path:
+    fraction = explained_path(evidence, model)
+    if fraction >= evidence.settings.signatures.min_explained_path:
         return None
     return f"it explains only {100 * fraction:.0f} % of the object's path"
 
 
-def explained_path(fit: Fit) -> float:
+def explained_path(evidence: Evidence, model: MotionModel) -> float:
     """Return the part of an object's path that lies in the stretch for which the model holds."""
-    observed = fit.evidence.observed.numpy()
+    observed = evidence.observed.numpy()
     valid = np.flatnonzero(np.isfinite(observed).all(1))
     # Of every few samples one, so that noise does not lengthen the path.
-    corners = valid[:: max(1, len(valid) // fit.evidence.settings.signatures.path_corners)]
+    corners = valid[:: max(1, len(valid) // evidence.settings.signatures.path_corners)]
     steps = np.linalg.norm(np.diff(observed[corners], axis=0), axis=1)
-    inside = (corners[1:] <= fit.model.end) & (corners[:-1] >= fit.model.first - 1)
+    inside = (corners[1:] <= model.end) & (corners[:-1] >= model.first - 1)
     return float(steps[inside].sum() / max(steps.sum(), 1e-12))
 
 
@@ -80,10 +85,10 @@ def _turns_suddenly(fit: Fit) -> str | None:
     return f"it turns round suddenly {counts[0]} times"
 
 
-def _does_not_approach(fit: Fit) -> str | None:
+def _does_not_approach(evidence: Evidence, model: MotionModel) -> str | None:
     """Check that two objects that collide approach each other, and are as far apart at the impact as they are large."""
-    settings, tracks = fit.evidence.settings.signatures, fit.evidence.tracks
-    observed = fit.evidence.observed.numpy()[fit.model.first : fit.model.end]
+    settings, tracks = evidence.settings.signatures, evidence.tracks
+    observed = evidence.observed.numpy()[model.first : model.end]
     distance = np.linalg.norm(observed[:, 2:] - observed[:, :2], axis=1)
     distance = distance[np.isfinite(distance)]
     closest = float(distance.min())
@@ -93,7 +98,7 @@ def _does_not_approach(fit: Fit) -> str | None:
         return None
     size = sum(track.radius or 0.0 for track in tracks)
     if closest > settings.max_contact_ratio * size:
-        return f"the objects stay {closest:.0f} {fit.evidence.unit} apart, which is more than their size"
+        return f"the objects stay {closest:.0f} {evidence.unit} apart, which is more than their size"
     return None
 
 
@@ -113,5 +118,4 @@ _CHECKS: Mapping[str, tuple[Callable[[Fit], str | None], ...]] = {
     "spring": (_turns_suddenly, _hardly_swings, _sags),
     "pendulum": (_turns_suddenly, _hardly_swings),
     "circular": (_turns_suddenly,),
-    "collision": (_does_not_approach,),
 }

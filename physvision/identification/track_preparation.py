@@ -155,6 +155,21 @@ def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[l
     return trimmed, notes
 
 
+def shorten_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> list[Track]:
+    """Mark most of the samples after everything has come to rest as not observed; a long rest says no more.
+
+    Args:
+        tracks: Tracks to shorten.
+        settings: Thresholds of track preparation.
+    """
+    moving = [track.times[track.observed] for track in tracks]
+    counts = [_count_resting(track, settings, backwards=True) for track in tracks]
+    ends = [float(times[-1 - min(count, len(times) - 1)]) for times, count in zip(moving, counts, strict=True)]
+    start, end = min(float(times[0]) for times in moving), max(ends)
+    limit = end + settings.max_rest_ratio * (end - start)
+    return [_mask_samples(track, track.times <= limit) for track in tracks]
+
+
 def _mask_samples(track: Track, mask: np.ndarray) -> Track:
     """Return the track observed only where the mask is true."""
     observed = track.observed & mask

@@ -70,8 +70,8 @@ def test_a_stopwatch_shows_the_swing_period_and_unused_values_are_named():
     assert result.parameters["period"].value == pytest.approx(small, rel=1e-3)
     assert result.parameters["amplitude"].value == pytest.approx(1.2, rel=5e-3)
     assert result.parameters["period"].meaning == "of small swings"
-    warned = identify([track], known_values={"gravity": 9.81, "mass": 0.2}).warnings
-    assert "mass is given, but a pendulum cannot use it." in warned
+    with pytest.raises(InputError, match="known: mass is given, but the clip shows a pendulum, which cannot use it"):
+        identify([track], known_values={"gravity": 9.81, "mass": 0.2})
 
 
 def test_a_mass_ratio_names_both_masses():

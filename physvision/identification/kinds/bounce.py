@@ -41,6 +41,8 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     bounces = find_bounces(times, positions[:, 1], noise, settings.bounce)
     if not bounces:
         raise UnsuitableError("it does not bounce")
+    if not _falls_alike(times, positions, bounces, settings.bounce):
+        raise UnsuitableError("between its turns it is not pulled down alike")
     first = 0
     if bounces[0] >= 8:
         before, parabola = slice(bounces[0]), settings.parabola
@@ -58,6 +60,25 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         if _differ(*window[1:], shifted, settings.bounce):
             models.append(_model(evidence, *window, shifted, extent, impacts_differ=True))
     return models
+
+
+def _falls_alike(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
+    """Return whether most of the way up and down is one fall: the same acceleration between all impacts."""
+    guess = guess_bounces(times, positions, bounces)
+    if guess is None:
+        return False
+    ways, falls = [], []
+    for first, last in pairwise([0, *bounces, len(times)]):
+        part = slice(first + 2 if first else 0, last - 1)
+        if part.stop - part.start < settings.min_flight_samples:
+            continue
+        elapsed, heights = times[part] - times[part.start], positions[part, 1]
+        (half, *_), covariance = np.polyfit(elapsed, heights, 2, cov="unscaled")
+        error = float(np.std(heights - np.polyval(np.polyfit(elapsed, heights, 2), elapsed)))
+        tolerance = max(0.5 * guess.gravity, 8 * error * math.sqrt(covariance[0, 0]))
+        ways.append(float(np.abs(np.diff(heights)).sum()))
+        falls.append(abs(2 * half - guess.gravity) < tolerance)
+    return float(np.dot(ways, falls)) >= settings.min_fall * sum(ways)
 
 
 def _differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
