@@ -100,7 +100,7 @@ def show_values(records: list[dict[str, Any]], clips: dict[str, Any]) -> None:
         for name, (truth, std) in clips[record["file"]]["truths"].items():
             entry = record.get("parameters", {}).get(name, {})
             low, high = entry.get("interval_95") or (None, None)
-            inside = low is not None and high is not None and low - 2 * std <= truth <= high + 2 * std
+            inside = is_inside(record, name, clips[record["file"]])
             counts[half][0] += inside
             counts[half][1] += 1
             interval, width = entry.get("reason", "–")[:24] or "–", ""
@@ -112,6 +112,42 @@ def show_values(records: list[dict[str, Any]], clips: dict[str, Any]) -> None:
             print(f"  {'yes' if inside else 'NO':<8}{width}")
     for half, (inside, count) in counts.items():
         print(f"{half}: {inside} of {count} truths inside")
+
+
+def table_row(alone: dict[str, Any] | None, given: dict[str, Any] | None, file: str, clip: dict[str, Any]) -> list[str]:
+    """Return the cells of one clip: what was named from the file alone, and the values with the kind given."""
+    row = [file, half_of(file), " or ".join(clip["kinds"]) or "none"]
+    if alone is None:
+        row += ["", ""]
+    elif "refused" in alone:
+        row += [kind_verdict(alone, clip), "–"]
+    else:
+        rivals = {kind: odds for kind, odds in alone["odds"].items() if odds >= 1e-3 and kind != alone["motion"]}
+        named = ", ".join([alone["motion"], *(f"{kind} {odds:.1g}" for kind, odds in rivals.items())])
+        row += [kind_verdict(alone, clip), named]
+    values = []
+    for name, (truth, _) in clip["truths"].items() if given else ():
+        entry, inside = given.get("parameters", {}).get(name, {}) if given else {}, is_inside(given, name, clip)
+        interval = entry.get("interval_95")
+        half_width = f"± {50 * (interval[1] - interval[0]) / abs(entry['value']):.1g} %" if interval else "no value"
+        values.append(f"{name.replace('_', ' ')} {truth:g}: {half_width}, {'inside' if inside else 'NOT inside'}")
+    return [*row, "; ".join(values) if given is None or "refused" not in given else "refused"]
+
+
+def is_inside(record: dict[str, Any] | None, name: str, clip: dict[str, Any]) -> bool:
+    """Return whether the truth lies in the 95 % interval, widened by twice its own standard deviation."""
+    interval = (record or {}).get("parameters", {}).get(name, {}).get("interval_95")
+    truth, std = clip["truths"][name]
+    return bool(interval) and interval[0] - 2 * std <= truth <= interval[1] + 2 * std
+
+
+def show_table(alone: dict[str, Any], given: dict[str, Any], clips: dict[str, Any]) -> None:
+    """Print one Markdown table of all clips that were identified, and the counts of both halves."""
+    heads = ("clip", "half", "right kind", "from the file alone", "named, odds of rivals", "kind given: truth")
+    print("\n| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for file, clip in clips.items():
+        if file in alone or file in given:
+            print("| " + " | ".join(table_row(alone.get(file), given.get(file), file, clip)) + " |")
 
 
 def main(
@@ -135,6 +171,7 @@ def main(
         and half in ("all", half_of(file))
         and (only is None or any(word in file for word in only.split(",")))
     }
+    tables: dict[bool, dict[str, Any]] = {}
     for kind_given, show in ((False, show_kinds), (True, show_values)):
         files = [file for file, clip in clips.items() if clip["kinds"] or not kind_given]
 
@@ -144,6 +181,8 @@ def main(
         path = out / ("kind_given.jsonl" if kind_given else "alone.jsonl")
         results = cached_results(path, files, work, lambda record: record["file"])
         show([results[file] for file in files], clips)
+        tables[kind_given] = results
+    show_table(tables[False], tables[True], clips)
 
 
 if __name__ == "__main__":
