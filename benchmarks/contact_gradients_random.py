@@ -1,20 +1,24 @@
 """Gradients through contact by events on random scenes of all pairs of shapes, against central differences.
 
-    python benchmarks/contact_gradients_random.py [--scenes 500] [--first 0]
+    python benchmarks/contact_gradients_random.py [--scenes 500] [--first 0] [--record FILE.jsonl]
+    python benchmarks/contact_gradients_random.py --kinds "[collision]" --shapes "[box]" --record boxes.jsonl
 
 Spheres, capsules, boxes, cylinders, ellipsoids and hulls that collide, fall on a plane or on each other, piles of four
 to six bodies, and robots and arms, 20 to 200 steps of 10 ms with and without friction and restitution. Of each scene
 the derivative of a random sum of the final state is taken along a random unit direction of each input and property.
 It is comparable if the differences at 1e-4, 1e-5 and 1e-6 agree to 1e-6, relative to the derivative or to one where
-that is smaller, and every step of the motions on both sides has the contact modes (open, stick, slide) of the scene's
-own. Scenes in which flat sides lie on each other are counted apart (`flat_contact`): three or more contacts of one pair
-of shapes within a micrometer.
+that is smaller, and every pair of shapes has the same sequence of contact modes (numbers of points that stick and that
+slide) in the motions on both sides as in the scene's own; when within the grid of steps a mode changes does not matter,
+for an event has its own time. Derivatives that are not comparable are counted by the reason: a motion that fails, other
+modes, or differences that disagree alone. Scenes in which flat sides lie on each other are counted apart
+(`flat_contact`): three or more contacts of one pair of shapes within a micrometer. Lines are added to the record;
+scenes that are in it already are not compared again.
 """
 
 from __future__ import annotations
 
 import sys
-import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,6 +30,7 @@ from jsonargparse import auto_cli
 
 sys.path.append(str(Path(__file__).parents[1] / "experiments"))
 from contact_gradients import LEAVES, Scene, arm, collision, direction, free, placed, robot
+from result_cache import cached_results
 
 from physvision import State
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Shape, Sphere
@@ -37,6 +42,7 @@ AGREEMENT = 1e-6
 BAR = 1e-5
 FLAT_DISTANCE = 1e-6  # m
 SLIDING = 1 - 1e-6  # share of the largest friction above which a contact slides
+OBSTACLES = ("failure", "modes", "differences")
 SHAPES = ("sphere", "capsule", "box", "cylinder", "ellipsoid", "hull")
 Random = np.random.Generator
 
@@ -60,40 +66,47 @@ def shape_of(kind: str, rng: Random) -> Shape:
     return Hull(tuple((float(x), float(y), float(z)) for x, y, z in points))
 
 
-def random_shape(rng: Random) -> Shape:
-    """Return a shape of any kind."""
-    return shape_of(str(rng.choice(SHAPES)), rng)
+def random_shape(rng: Random, shapes: Sequence[str] = SHAPES) -> Shape:
+    """Return a shape of any of these kinds."""
+    return shape_of(str(rng.choice(shapes)), rng)
 
 
-def drop(rng: Random) -> tuple:
+def drop(rng: Random, shapes: Sequence[str]) -> tuple:
     """Return a body that falls on a plane, or on a shape that stands still."""
-    support = str(rng.choice(("plane", *SHAPES)))
+    support = str(rng.choice(("plane", *shapes)))
     static = Plane()
     height = float(rng.uniform(0.3, 0.6))
     if support != "plane":
         static = shape_of(support, rng)
         height += 0.35
-    body = free("body", random_shape(rng), rng)
+    body = free("body", random_shape(rng, shapes), rng)
     return [body], [Placed(static)], (0, 0, -10), *placed(rng, [[*rng.normal(size=2) * 0.05, height]])
 
 
-def pile(rng: Random) -> tuple:
+def pile(rng: Random, shapes: Sequence[str]) -> tuple:
     """Return four to six bodies that fall on a plane and on each other."""
     count = int(rng.integers(4, 7))
     places = [[0.15 * rng.normal(), 0.15 * rng.normal(), 0.35 + 0.55 * k] for k in range(count)]
-    bodies = [free(f"{k}", random_shape(rng), rng) for k in range(count)]
+    bodies = [free(f"{k}", random_shape(rng, shapes), rng) for k in range(count)]
     return bodies, [Placed(Plane())], (0, 0, -10), *placed(rng, places, 0.5)
 
 
-KINDS = {"collision": partial(collision, shape=random_shape), "drop": drop, "pile": pile, "robot": robot, "arm": arm}
+KINDS: dict[str, Callable[[Random, Sequence[str]], tuple]] = {
+    "collision": lambda rng, shapes: collision(rng, partial(random_shape, shapes=shapes)),
+    "drop": drop,
+    "pile": pile,
+    "robot": lambda rng, _shapes: robot(rng),
+    "arm": lambda rng, _shapes: arm(rng),
+}
 
 
-def scene(seed: int) -> Scene:
+def scene(seed: int, kinds: Sequence[str] = (), shapes: Sequence[str] = SHAPES) -> Scene:
     """Return the scene of a seed, drawn again while shapes overlap at the start."""
     rng = np.random.default_rng([seed, 39])
-    kind = list(KINDS)[seed % len(KINDS)]
+    kinds = kinds or list(KINDS)
+    kind = kinds[seed % len(kinds)]
     while True:
-        bodies, scenery, gravity, q, v = KINDS[kind](rng)
+        bodies, scenery, gravity, q, v = KINDS[kind](rng, shapes)
         friction = float(rng.choice([0.0, rng.uniform(0.1, 0.4), rng.uniform(0.4, 1.0)]))
         restitution = float(rng.choice([0.0, rng.uniform(0.2, 0.9)]))
         settings = articulated.ContactSettings(friction=friction, restitution=restitution)
@@ -105,6 +118,17 @@ def scene(seed: int) -> Scene:
 
 
 Values = dict[str, torch.Tensor]
+ModeSequences = dict[int, bytes]  # by pair of shapes
+
+
+def mode_sequences(counts: np.ndarray) -> ModeSequences:
+    """Return the successive numbers of points in each mode of every pair that touches, from (steps, pairs, modes)."""
+    result = {}
+    for pair in np.flatnonzero(counts.any((0, 2))):
+        rows = counts[:, pair].astype(np.int8)
+        changes = np.flatnonzero((rows[1:] != rows[:-1]).any(1)) + 1
+        result[int(pair)] = rows[[0, *changes]].tobytes()
+    return result
 
 
 @dataclass
@@ -125,8 +149,8 @@ class Motions:
         leaves = {name: values[name] for name in LEAVES}
         return self.scene.engine.rollout(State(values["q"], values["v"]), self.scene.steps, values["u"], leaves)
 
-    def modes(self, values: Values, path) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the contact modes of all steps, (worlds, steps, pairs), and whether flat sides touch, (worlds,)."""
+    def modes(self, values: Values, path) -> tuple[list[ModeSequences], torch.Tensor]:
+        """Return each world's contact modes, and whether flat sides touch, (worlds,)."""
         engine, steps = self.scene.engine, self.scene.steps
         worlds = path.q.shape[0]
         state = State(path.q[:, :-1].reshape(-1, engine.nq), path.v[:, :-1].reshape(-1, engine.nv))
@@ -144,16 +168,29 @@ class Motions:
         counts.scatter_add_(1, 3 * pair + modes, (modes > 0).long())
         near = (listed.separation < FLAT_DISTANCE) & (normal > 0)
         touching = torch.zeros(len(pair), shapes**2, dtype=torch.long).scatter_add_(1, pair, near.long())
-        return counts.reshape(worlds, steps, -1), (touching >= 3).reshape(worlds, -1).any(1)
+        counts = counts.reshape(worlds, steps, shapes**2, 3).numpy()
+        return [mode_sequences(world) for world in counts], (touching >= 3).reshape(worlds, -1).any(1)
 
 
 class Result(NamedTuple):
-    """Comparison of one derivative; the error is relative to the derivative, or to one where that is smaller."""
+    """Comparison of one derivative; the error is relative to the derivative, or to one where that is smaller.
+
+    Attributes:
+        name: Input or property.
+        obstacle: Reason why it is not comparable; empty if it is.
+        error: Error of the gradient.
+        has_wrong_sign: If true, gradient and differences have different signs.
+    """
 
     name: str
-    is_comparable: bool
+    obstacle: str
     error: float
     has_wrong_sign: bool
+
+    @property
+    def is_comparable(self) -> bool:
+        """If true, nothing prevents the comparison."""
+        return not self.obstacle
 
 
 @dataclass
@@ -201,56 +238,86 @@ def compare(of: Scene, seed: int) -> Comparison | None:
         ends = torch.where(sides.status.converged, final(sides), torch.nan).reshape(-1, 2)
         slopes = ((ends[:, 0] - ends[:, 1]) / (2 * torch.tensor(STEPS, dtype=DOUBLE))).numpy()
         size = max(1.0, abs(slopes[1]))
-        is_comparable = bool(np.ptp(slopes) <= AGREEMENT * size)
-        if is_comparable:
-            is_comparable = bool((motions.modes(moved, sides)[0] == own).all())
+        obstacle = ""
+        if np.isnan(slopes).any():
+            obstacle = "failure"
+        elif any(modes != own[0] for modes in motions.modes(moved, sides)[0]):
+            obstacle = "modes"
+        elif np.ptp(slopes) > AGREEMENT * size:
+            obstacle = "differences"
         gradient = float((gradients[name] * along[name]).sum())
         error = float(np.min(np.abs(gradient - slopes[1:]))) / size
         has_wrong_sign = gradient * slopes[1] < 0 and min(abs(gradient), abs(slopes[1])) > BAR
-        result.results.append(Result(name, is_comparable, error, bool(has_wrong_sign)))
+        result.results.append(Result(name, obstacle, error, bool(has_wrong_sign)))
     return result
 
 
-def main(scenes: int = 500, first: int = 0) -> float:
-    """Print the shares of comparable derivatives, and of these within 1e-5; returns the latter.
+def line(seed: int, kinds: Sequence[str] = (), shapes: Sequence[str] = SHAPES) -> dict:
+    """Return the comparison of a scene as a line of the record."""
+    of = scene(seed, kinds, shapes)
+    comparison = compare(of, seed)
+    entry = {"scene": seed, "kind": of.kind, "steps": of.steps, "failed": comparison is None}
+    if comparison is not None:
+        results = [result._asdict() for result in comparison.results]
+        entry |= {"flat": comparison.is_flat, "clean": comparison.is_clean, "results": results}
+    return entry
 
-    Args:
-        scenes: Number of random scenes.
-        first: Seed of the first scene.
-    """
-    torch.set_num_threads(1)
-    began = time.process_time()
-    # By kind: scenes, those with flat contact, derivatives of the others, comparable, within the bar, wrong sign.
-    counts = {kind: np.zeros(6, int) for kind in (*KINDS, "flat contact")}
+
+def print_table(lines: list[dict]) -> float:
+    """Print the shares of comparable and of right derivatives by kind; returns the latter of all but flat contact."""
+    # By kind: scenes, those with flat contact, derivatives of the others, comparable, within the bar, wrong sign, and
+    # those that are not comparable by the reason.
+    counts = {kind: np.zeros(9, int) for kind in (*KINDS, "flat contact")}
     errors = []
-    failed = 0
-    for seed in range(first, first + scenes):
-        of = scene(seed)
-        comparison = compare(of, seed)
-        if comparison is None:
-            failed += 1
+    for entry in lines:
+        if entry["failed"]:
             continue
-        counts[of.kind][:2] += [1, comparison.is_flat]
-        count = counts["flat contact" if comparison.is_flat else of.kind]
-        for result in comparison.results:
+        counts[entry["kind"]][:2] += [1, entry["flat"]]
+        count = counts["flat contact" if entry["flat"] else entry["kind"]]
+        for result in (Result(**result) for result in entry["results"]):
             is_wrong = result.is_comparable and result.error > BAR
             count[2:] += [
                 1,
                 result.is_comparable,
                 result.is_comparable and not is_wrong,
-                result.is_comparable and result.has_wrong_sign and comparison.is_clean,
+                result.is_comparable and result.has_wrong_sign and entry["clean"],
+                *(result.obstacle == obstacle for obstacle in OBSTACLES),
             ]
-            errors += [result.error] * (result.is_comparable and not comparison.is_flat)
+            errors += [result.error] * (result.is_comparable and not entry["flat"])
             if is_wrong:
-                flat = ", flat" * comparison.is_flat
-                print(f"seed {seed}, {of.kind}{flat}, {of.steps} steps: {result.name} is off by {result.error:.1e}")
-    print(f"{'':<14}{'scenes':>7}{'flat':>6}{'derivatives':>13}{'comparable':>12}{'within 1e-5':>13}{'wrong sign':>12}")
+                kind = f"{entry['kind']}{', flat' * entry['flat']}{', named' * (not entry['clean'])}"
+                print(f"seed {entry['scene']}, {kind}, {entry['steps']} steps: {result.name} off by {result.error:.1e}")
+    heads = ("scenes", "flat", "derivatives", "comparable", "within 1e-5", "wrong sign", *OBSTACLES)
+    print(f"{'':<14}" + "".join(f"{head:>12}" for head in heads))
     counts["all but flat"] = np.sum([counts[kind] for kind in KINDS], axis=0)
-    for kind, (number, flat, derivatives, comparable, within, wrong) in counts.items():
-        columns = f"{comparable / max(derivatives, 1):>12.1%}{within / max(comparable, 1):>13.2%}"
-        print(f"{kind:<14}{number:>7}{flat:>6}{derivatives:>13}{columns}{wrong:>12}")
-    print(f"median error {np.median(errors):.1e}; {failed} motions failed; {time.process_time() - began:.0f} s")
+    for kind, (number, flat, derivatives, comparable, within, *others) in counts.items():
+        columns = f"{comparable / max(derivatives, 1):>12.1%}{within / max(comparable, 1):>12.2%}"
+        columns += "".join(f"{count:>12}" for count in others)
+        print(f"{kind:<14}{number:>12}{flat:>12}{derivatives:>12}{columns}")
+    print(f"median error {np.median(errors):.1e}; {sum(entry['failed'] for entry in lines)} motions failed")
     return float(counts["all but flat"][4] / counts["all but flat"][3])
+
+
+def main(
+    scenes: int = 500,
+    first: int = 0,
+    record: Path = Path("out/contact_gradients_random.jsonl"),
+    kinds: Sequence[str] = (),
+    shapes: Sequence[str] = SHAPES,
+) -> float:
+    """Compare scenes that the record does not have yet, and print the table; returns the share within 1e-5.
+
+    Args:
+        scenes: Number of random scenes.
+        first: Seed of the first scene.
+        record: Path of the file to which lines are added; one for each choice of kinds and shapes.
+        kinds: Kinds of scenes; all if none is given.
+        shapes: Kinds of shapes of collisions, drops and piles.
+    """
+    torch.set_num_threads(1)
+    compute = partial(line, kinds=kinds, shapes=shapes)
+    lines = cached_results(record, range(first, first + scenes), compute, lambda entry: entry["scene"])
+    return print_table(list(lines.values()))
 
 
 if __name__ == "__main__":
