@@ -19,7 +19,7 @@ LONGER = {
     "physvision.trainers.module.__init__": 18,
     "physvision.trainers.pixels.__init__": 17,
     "physvision.trainers.policies.__init__": 12,
-    "physvision.trainers.supervision.__init__": 11,
+    "physvision.trainers.supervision.__init__": 12,
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted({PACKAGE, *(file.parent for file in FILES)})
