@@ -16,11 +16,12 @@ import json
 from pathlib import Path
 
 import torch
+from held_out import held_out
 from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.core import Coordinates, Trajectory, brightness
-from physvision.datasets import DataModule, Sample, WindowShape
+from physvision.datasets import Sample, WindowShape
 from physvision.losses import foreground_weights, frame_losses
 from physvision.models import PredictiveAutoencoder, load
 from physvision.models.object_order import aligned
@@ -89,10 +90,8 @@ def main(
     """
     trained = load(model).requires_grad_(False)
     module = PredictionTraining(trained, Supervision(Coordinates(trained.engine.nq))).eval()
-    source = DataModule(str(data), 16, WindowShape(30, 10, 20), given_properties=["walls"])
-    source.setup("validate")
     parts: dict[str, list[tuple[Tensor, Tensor]]] = {}
-    for _, raw in zip(range(batches), source.val_dataloader(), strict=False):
+    for raw in held_out(data, WindowShape(30, 10, 20), batches, given_properties=["walls"]):
         sample = module.prepare(raw)
         present = sample.properties["present"] > 0.5
         for name, offset in offsets(trained, sample).items():

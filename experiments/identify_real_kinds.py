@@ -127,7 +127,7 @@ def table_row(alone: dict[str, Any] | None, given: dict[str, Any] | None, file: 
         row += [kind_verdict(alone, clip), named]
     values = []
     for name, (truth, _) in clip["truths"].items() if given else ():
-        entry, inside = given.get("parameters", {}).get(name, {}) if given else {}, is_inside(given, name, clip)
+        entry, inside = (given or {}).get("parameters", {}).get(name, {}), is_inside(given, name, clip)
         interval = entry.get("interval_95")
         half_width = f"± {50 * (interval[1] - interval[0]) / abs(entry['value']):.1g} %" if interval else "no value"
         values.append(f"{name.replace('_', ' ')} {truth:g}: {half_width}, {'inside' if inside else 'NOT inside'}")

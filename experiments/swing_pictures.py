@@ -18,20 +18,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from held_out import held_out
 from jsonargparse import auto_cli
 from panel import save_pictures
+from swing_predictions import link_likeness
 from torch import Tensor
-from torch.nn import functional
 
 from physvision.core import brightness
-from physvision.datasets import DataModule, Sample, SwingRecipe, WindowShape
+from physvision.datasets import Sample, SwingRecipe, WindowShape
 from physvision.datasets.rendering import Sensor
-from physvision.losses import ssim_map
 from physvision.models import LinkDecoder, PredictiveAutoencoder, load
 from physvision.models.interfaces import ClipContext
 
 GIVEN, AHEAD = 30, 30
-_DILATION = 3
 
 
 class PerfectSensor(SwingRecipe):
@@ -58,14 +57,6 @@ def rendered(recipe: SwingRecipe, sample: Sample, split: str) -> Tensor:
             cache[trial] = recipe.make(split, trial)["frames"]
         frames.append(torch.from_numpy(cache[trial][start + GIVEN - 1 + AHEAD]))
     return torch.stack(frames).permute(0, 3, 1, 2).float() / 255.0
-
-
-def link_likeness(predicted: Tensor, frames: Tensor, masks: Tensor, link: int) -> Tensor:
-    """Structural similarity over the dilated mask of a link, in the clips that show it."""
-    own = masks == link + 1
-    dilated = functional.max_pool2d(own.float()[:, None], 2 * _DILATION + 1, 1, _DILATION)[:, 0]
-    similar = ssim_map(predicted.clamp(0, 1), frames)
-    return ((similar * dilated).sum((1, 2)) / dilated.sum((1, 2)).clamp_min(1.0))[own.any(2).any(1)]
 
 
 @torch.no_grad()
@@ -117,21 +108,18 @@ def main(
         out: Folder of the figure and of the JSON with all numbers.
     """
     trained = load(model).eval()
-    source = DataModule(str(data), 16, WindowShape(GIVEN, AHEAD, 20), masks=True)
-    source.setup("validate" if split == "valid" else "test")
-    loader = source.val_dataloader() if split == "valid" else source.test_dataloader()
     recipes = PerfectSensor(trials=trials, seed=seed), NoiselessSensor(trials=trials, seed=seed)
     likeness: dict[str, list[list[Tensor]]] = {}
     rows = []
-    for _, sample in zip(range(batches), loader, strict=False):
+    for sample in held_out(data, WindowShape(GIVEN, AHEAD, 20), batches, split, masks=True):
         frames, masks = brightness(sample.frames_at((AHEAD,)))[:, 0], sample.masks[:, GIVEN - 1 + AHEAD]
         exact, noiseless = (rendered(recipe, sample, split) for recipe in recipes)
         ways = {"recipe, no noise": noiseless, "recipe, no noise nor compression": exact, **pictures(trained, sample)}
         for name, predicted in ways.items():
             values = likeness.setdefault(name, [[] for _ in range(4)])
             for link in range(2):
-                values[link].append(link_likeness(predicted, frames, masks, link))
-                values[2 + link].append(link_likeness(predicted, exact, masks, link))
+                values[link].append(link_likeness(predicted, frames, masks == link + 1))
+                values[2 + link].append(link_likeness(predicted, exact, masks == link + 1))
         if not rows:
             shown = ("recipe, no noise", "true state", "true state, no network", "predicted state")
             rows = [

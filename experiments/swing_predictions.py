@@ -20,13 +20,14 @@ import math
 from pathlib import Path
 
 import torch
+from held_out import held_out
 from jsonargparse import auto_cli
 from panel import save_pictures
 from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core import State, Trajectory, brightness
-from physvision.datasets import DataModule, Sample, WindowShape
+from physvision.datasets import Sample, WindowShape
 from physvision.losses import ssim_map
 from physvision.models import LinkEncoder, PredictiveAutoencoder, load
 from physvision.models.interfaces import ClipContext
@@ -196,6 +197,13 @@ def _without_vgg(encoder: LinkEncoder, sample: Sample, context: ClipContext):
     return observation
 
 
+def link_likeness(predicted: Tensor, frames: Tensor, mask: Tensor) -> Tensor:
+    """Structural similarity over the dilated mask of a link, in the clips that show it."""
+    dilated = functional.max_pool2d(mask.float()[:, None], 2 * _DILATION + 1, 1, _DILATION)[:, 0]
+    similar = ssim_map(predicted.clamp(0, 1), frames)
+    return ((similar * dilated).sum((1, 2)) / dilated.sum((1, 2)).clamp_min(1.0))[mask.any(2).any(1)]
+
+
 def _compare_frames(model: PredictiveAutoencoder, sample: Sample, estimates: tuple, likeness: dict) -> None:
     """Add the likeness of each link at the true and the predicted state of each step."""
     refined, mine, true = estimates
@@ -206,14 +214,11 @@ def _compare_frames(model: PredictiveAutoencoder, sample: Sample, estimates: tup
     for kind, trajectory, values in (("true", states, true), ("predicted", path, mine)):
         rendered = model.decode(trajectory, AHEAD, values, refined.appearance, poses)
         for place, step in enumerate(AHEAD):
-            similar = ssim_map(rendered[:, place].clamp(0, 1), frames[:, place])
             wall = refined.appearance.background
             for link in range(model.encoder.slots):
                 own = sample.masks[:, GIVEN - 1 + step] == link + 1
-                dilated = functional.max_pool2d(own.float()[:, None], 2 * _DILATION + 1, 1, _DILATION)[:, 0]
-                mean = (similar * dilated).sum((1, 2)) / dilated.sum((1, 2))
                 key = f"link {link + 1}, {kind} state, +{step}"
-                likeness.setdefault(key, []).append(mean[own.any(2).any(1)])
+                likeness.setdefault(key, []).append(link_likeness(rendered[:, place], frames[:, place], own))
                 if kind == "true" and step == AHEAD[-1]:
                     apart = [
                         ((part - frames[:, place]).abs().mean(1) * own).sum((1, 2))
@@ -261,10 +266,7 @@ def main(
         out: Folder of the figure and of the JSON with all numbers.
     """
     trained = load(model)
-    source = DataModule(str(data), 16, WindowShape(GIVEN, AHEAD[-1], 20), masks=True)
-    source.setup("validate" if split == "valid" else "test")
-    loader = source.val_dataloader() if split == "valid" else source.test_dataloader()
-    samples = [sample for _, sample in zip(range(batches), loader, strict=False)]
+    samples = list(held_out(data, WindowShape(GIVEN, AHEAD[-1], 20), batches, split, masks=True))
     errors, likeness, values = measure(trained, samples)
     claims: dict[str, float] = {}
     heads = [f"{what} +{step}" for step in AHEAD for what in ("rad", "px")]

@@ -29,12 +29,13 @@ from pathlib import Path
 import matplotlib as mpl
 import torch
 import yaml
+from held_out import held_out
 from jsonargparse import auto_cli
 from tabletop_predictions import AHEAD, errors
 from torch import Tensor, nn
 
 from physvision.core import State, Trajectory, brightness
-from physvision.datasets import DataModule, Sample, WindowShape
+from physvision.datasets import Sample, WindowShape
 from physvision.models.object_order import aligned
 from physvision.trainers import PredictionTraining
 from physvision.trainers.batches import context_of
@@ -220,9 +221,7 @@ def main(
         out: Folder of figure and numbers.
     """
     torch.set_num_threads(1)
-    source = DataModule(str(data), 16, WindowShape(30, AHEAD, 20), given_properties=["walls"])
-    source.setup("validate")
-    samples = [sample for _, sample in zip(range(batches), source.val_dataloader(), strict=False)]
+    samples = list(held_out(data, WindowShape(30, AHEAD, 20), batches, given_properties=["walls"]))
     rows: dict[tuple[float, str], dict[str, float]] = {}
     print(f"{'labeled trials':<16}{'way':<22}{'now':>8}{'median':>9}{'95 %':>8}{'frame MSE':>12}")
     for fraction in fractions:

@@ -22,13 +22,14 @@ import math
 from pathlib import Path
 
 import torch
+from held_out import held_out
 from jsonargparse import auto_cli
 from panel import save_pictures
 from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core import Coordinates, State, Trajectory, brightness
-from physvision.datasets import DataModule, Sample, WindowShape
+from physvision.datasets import Sample, WindowShape
 from physvision.models import PredictiveAutoencoder, TableEncoder, load
 from physvision.models.object_order import aligned
 from physvision.models.segmentation import find_instances, match_order
@@ -229,10 +230,7 @@ def main(
     """
     trained = load(model)
     module = PredictionTraining(trained, Supervision(Coordinates(trained.engine.nq))).eval()
-    source = DataModule(str(data), 16, WindowShape(30, AHEAD, 20), given_properties=["walls"])
-    source.setup("validate" if split == "valid" else "test")
-    loader = source.val_dataloader() if split == "valid" else source.test_dataloader()
-    samples = [sample for _, sample in zip(range(batches), loader, strict=False)]
+    samples = list(held_out(data, WindowShape(30, AHEAD, 20), batches, split, given_properties=["walls"]))
     table, values = measure(module, samples)
     claims: dict[str, float] = {}
     keys = ("now", "median", "p95", "p95 determined")

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from physvision.core.errors import InputError
-from physvision.core.resources import exists, find
+from physvision.core.resources import find_configuration
 from physvision.core.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
@@ -78,32 +77,35 @@ def _add_config(parser: ArgumentParser) -> None:
     parser.add_argument(_CONFIG, type=str, help="path of a configuration file; other options lie above its values")
 
 
-def _split(arguments: list[str], folder: str) -> tuple[list[str], dict[str, Any]]:
-    """Return the arguments without configurations, and the values of these, the later above the earlier."""
-    options: list[str] = []
-    values: dict[str, Any] = {}
+def take_option(arguments: list[str], option: str, value_name: str) -> tuple[list[str], list[str]]:
+    """Return the arguments without an option that may stand several times, and its values.
+
+    Raises:
+        InputError: The last one has no value.
+    """
+    rest: list[str] = []
+    values: list[str] = []
     waiting = iter(arguments)
     for argument in waiting:
-        option, separator, path = argument.partition("=")
-        if option != _CONFIG:
-            options.append(argument)
+        name, separator, value = argument.partition("=")
+        if name != option:
+            rest.append(argument)
             continue
-        if not separator and (path := next(waiting, "")) == "":
-            raise InputError(f"{_CONFIG}: expected a path after it")
-        values = _over(values, read_yaml(_locate(path, folder)))
+        if not separator and (value := next(waiting, "")) == "":
+            raise InputError(f"{option}: expected {value_name} after it")
+        values.append(value)
+    return rest, values
+
+
+def _split(arguments: list[str], folder: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the arguments without configurations, and the values of these, the later above the earlier."""
+    from physvision.core.serialization import overlay
+
+    options, paths = take_option(arguments, _CONFIG, "a path")
+    values: dict[str, Any] = {}
+    for path in paths:
+        values = overlay(values, read_yaml(find_configuration(path, folder) if folder else path))
     return options, values
-
-
-def _locate(path: str, folder: str) -> Path:
-    if not folder:
-        return Path(path)
-    return find(Path(path).name if not exists(Path(path)) and Path(path).parent.name == folder else path, folder)
-
-
-def _over(below: Any, above: Any) -> Any:
-    if not isinstance(below, dict) or not isinstance(above, dict):
-        return above
-    return {**below, **{key: _over(below.get(key), value) for key, value in above.items()}}
 
 
 def _defaults(function: Callable[..., Any], kind: Any, values: dict[str, Any], skip: int = 0) -> dict[str, Any]:

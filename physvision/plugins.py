@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from physvision.core.errors import InputError
+from physvision.options import take_option
 
 GROUP = "physvision.plugins"
 _OPTION = "--import"
@@ -20,18 +21,7 @@ _OPTION = "--import"
 
 def split_imports(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Return the arguments without `--import NAME`, and these names."""
-    rest: list[str] = []
-    names: list[str] = []
-    waiting = iter(arguments)
-    for argument in waiting:
-        option, separator, name = argument.partition("=")
-        if option != _OPTION:
-            rest.append(argument)
-            continue
-        if not separator and (name := next(waiting, "")) == "":
-            raise InputError(f"{_OPTION}: expected the name of a module after it")
-        names.append(name)
-    return rest, names
+    return take_option(arguments, _OPTION, "the name of a module")
 
 
 def load_plugins(names: Iterable[str]) -> None:

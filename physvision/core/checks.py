@@ -59,10 +59,11 @@ def check_count(name: str, value: object, minimum: int = 1) -> int:
     return value
 
 
-def check_color(name: str, value: Sequence[float]) -> None:
-    """Raise InputError unless all channels of a color are from 0 to 1."""
-    if not all(0.0 <= channel <= 1.0 for channel in value):
-        raise InputError(f"{name}: expected channels from 0 to 1, got {tuple(value)}")
+def check_color(name: str, *colors: Sequence[float]) -> None:
+    """Raise InputError unless all channels of some colors are from 0 to 1."""
+    for color in colors:
+        if not all(0.0 <= channel <= 1.0 for channel in color):
+            raise InputError(f"{name}: expected channels from 0 to 1, got {tuple(color)}")
 
 
 def check_positive(name: str, value: float | int) -> float:

@@ -31,6 +31,17 @@ def exists(path: Path) -> bool:
         return False
 
 
+def is_file(path: Path) -> bool:
+    """Return true if there is a file at `path`, false also of names that no file can have."""
+    return exists(path) and path.is_file()
+
+
+def find_configuration(name: str, kind: str) -> Path:
+    """Locate a configuration as `find` does; `kind`/NAME is a shipped one where there is no such path."""
+    path = Path(name)
+    return find(path.name if not exists(path) and path.parent.name == kind else name, kind)
+
+
 def find(name: str, kind: str) -> Path:
     """Locate a file: `name` is an existing path, or the name of a file in the folder `kind`."""
     path = Path(name)

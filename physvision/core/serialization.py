@@ -77,6 +77,15 @@ def build_arguments(
     return _call_arguments(function, values, name, complete, skip)
 
 
+def overlay(below: Any, above: Any) -> Any:
+    """Lay plain values over others; a part of another class forgets the arguments of the one that it replaces."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    if CLASS in above and above[CLASS] != below.get(CLASS):
+        return above
+    return {**below, **{key: overlay(below.get(key), value) for key, value in above.items()}}
+
+
 def build_dataclass(kind: type[Target], values: Any, name: str) -> Target:
     """Build a dataclass from a mapping of its fields, all of which must have the annotated types."""
     check_size(values, name)

@@ -114,9 +114,8 @@ class TableCamera(BoundCamera):
             size: Height and width of the image, pixels.
             background: Red, green, blue of the cloth, 0 to 1.
         """
+        check_color("colors", *colors)
         # Walls lie beyond the picture.
-        for color in colors:
-            check_color("colors", color)
         textures = [torch.tensor(list(color)) for color in colors]
         camera = Camera.table(*size, y_down=True)
         world = table(balls, radius, size)

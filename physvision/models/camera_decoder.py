@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.camera import BoundCamera, RayCaster
-from physvision.camera.projection import seen_from
+from physvision.camera.projection import Projection, seen_from
 from physvision.core import InputError, State
 from physvision.core.checks import check_color
 from physvision.core.shapes import Appearance
@@ -64,6 +64,13 @@ def in_front(scene: Appearance, extrinsics: Tensor) -> Appearance:
     return Appearance(poses, scene.sizes * scale)
 
 
+def image_rays(camera: Projection) -> Float[Tensor, "pixels 3"]:
+    """K⁻¹ (x, y, 1) of each pixel, row by row: its ray from a pinhole, in the camera's frame."""
+    rows, columns = (torch.arange(size).to(camera.intrinsics) for size in (camera.height, camera.width))
+    y, x = torch.meshgrid(rows, columns, indexing="ij")
+    return torch.stack([x, y, torch.ones_like(x)], -1).flatten(0, 1) @ torch.linalg.inv(camera.intrinsics).mT
+
+
 def render_layers(
     caster: RayCaster, scene: Appearance, extrinsics: Tensor | None = None, layered: bool = False
 ) -> CameraLayers:
@@ -82,11 +89,7 @@ def render_layers(
         scene = in_front(scene, camera.extrinsics.expand(len(scene.poses), 4, 4))
     coverage = caster.masks(scene.poses, sizes=scene.sizes, camera=None if extrinsics is None else camera)
     local = camera.extrinsics.reshape(-1, 1, 4, 4) @ scene.poses
-    rows, columns = (torch.arange(size).to(scene.poses) for size in (camera.height, camera.width))
-    pixels = torch.stack(
-        [columns.expand(camera.height, -1), rows[:, None].expand(-1, camera.width), torch.ones_like(coverage[0, 0])], -1
-    )
-    rays = pixels.flatten(0, 1) @ torch.linalg.inv(camera.intrinsics).transpose(-1, -2)
+    rays = image_rays(camera)
     origin, depth = local[..., None, :3, 3], local[..., 2, 3]
     # Offsets in the camera's frame at the depth of each origin; those of an orthographic camera do not depend on it.
     points = rays[..., :2] if camera.orthographic else rays[..., :2] * depth[..., None, None]
@@ -190,8 +193,7 @@ class CameraDecoder(Decoder):
         super().__init__()
         if codes < channels:
             raise InputError(f"codes: expected at least {channels} numbers, an object's color, got {codes}")
-        for color in colors or ():
-            check_color("colors", color)
+        check_color("colors", *(colors or ()))
         self.camera, self.network, self.codes, self.channels = camera, network, codes, channels
         self.layered = layered
         self.mechanics = camera.mechanics

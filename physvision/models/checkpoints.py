@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from physvision.core import CheckpointError, FileError, serialization
 from physvision.core.memory_limit import Budget
-from physvision.core.resources import exists, folder
+from physvision.core.resources import folder, is_file
 from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
 from physvision.physics import articulated, rigid2d  # noqa: F401  a configuration may name their parts
@@ -108,9 +108,9 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
 
 
 def _resolve(name: str) -> Path:
-    if exists(Path(name)) and Path(name).is_file():
+    if is_file(Path(name)):
         return Path(name)
-    if Path(name).suffix == "" and exists(folder("models") / f"{name}.safetensors"):
+    if Path(name).suffix == "" and is_file(folder("models") / f"{name}.safetensors"):
         return folder("models") / f"{name}.safetensors"
     raise FileError(
         f"{name!r} is neither a file nor one of the models that come with physvision ({', '.join(shipped())}); name "
@@ -140,7 +140,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         CheckpointError: it is missing, damaged, or holds objects that would have to be unpickled.
     """
-    if not exists(Path(path)) or not Path(path).is_file():
+    if not is_file(Path(path)):
         raise CheckpointError(f"{path}: no such file")
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)

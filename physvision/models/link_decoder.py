@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from physvision.camera import BoundCamera
 from physvision.core import State
 from physvision.core.shapes import Appearance
-from physvision.models.camera_decoder import CameraDecoder, render_layers
+from physvision.models.camera_decoder import CameraDecoder, image_rays, render_layers
 from physvision.models.interfaces import AppearanceCode
 from physvision.models.link_looks import MARGIN, SHADOW_BLUR, blurred, shifted
 from physvision.models.links import sample_images
@@ -103,16 +103,7 @@ class LinkDecoder(CameraDecoder):
         camera = self.camera.caster.camera.to(scene.poses)
         assert extrinsics is not None
         local = extrinsics.to(scene.poses)[:, None] @ scene.poses
-        rows, columns = (torch.arange(size).to(scene.poses) for size in (camera.height, camera.width))
-        pixels = torch.stack(
-            [
-                columns.expand(camera.height, -1),
-                rows[:, None].expand(-1, camera.width),
-                rows.new_ones(camera.height, camera.width),
-            ],
-            -1,
-        )
-        rays = pixels.flatten(0, 1) @ torch.linalg.inv(camera.intrinsics).mT @ local[..., :3, :3]
+        rays = image_rays(camera) @ local[..., :3, :3]
         pinhole = -(local[..., :3, :3].mT @ local[..., :3, 3:])[..., None, :, 0]
         # The plane of motion is y = 0 in the axes of every link, whose start is at half its length along z.
         points = pinhole - (pinhole[..., 1:2] / rays[..., 1:2]) * rays

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Float
+from kornia.filters import gaussian_blur2d
+from kornia.geometry import translate
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,7 +22,7 @@ from physvision.models.tabletop import project
 # Rows across and columns along a link of its texture, which reaches this many half widths to the sides and beyond both
 # ends: hinges are wider than links.
 TEXTURE_SIZE, MARGIN = (8, 20), 1.3
-# Standard deviation of the blur of a shadow, pixels, and the largest offset that is tried, cells of 2 × 2 pixels.
+# Standard deviation of a shadow's blur, pixels, and largest offset of the search, cells of 2 × 2 pixels.
 SHADOW_BLUR, _MAX_OFFSET = 2.0, 3
 # Largest darkness of a shadow, and the share of the best gain from which other offsets count.
 _MAX_DARKNESS, _GAIN_SHARE = 0.8, 0.8
@@ -107,28 +109,14 @@ def unwrapped_textures(
 
 
 def blurred(masks: Float[Tensor, "batch height width"], deviation: float) -> Tensor:
-    """Blur masks by a Gaussian of a standard deviation in cells."""
-    reach = max(1, round(2.5 * deviation))
-    offsets = torch.arange(-reach, reach + 1).to(masks)
-    kernel = torch.exp(-0.5 * (offsets / deviation).square())
-    kernel = kernel / kernel.sum()
-    rows = functional.conv2d(masks[:, None], kernel[None, None, :, None], padding=(reach, 0))
-    return functional.conv2d(rows, kernel[None, None, None, :], padding=(0, reach))[:, 0]
+    """Blur masks by a Gaussian of a standard deviation in cells, zero outside."""
+    side = 2 * max(1, round(2.5 * deviation)) + 1
+    return gaussian_blur2d(masks[:, None], (side, side), (deviation, deviation), "constant")[:, 0]
 
 
 def shifted(images: Float[Tensor, "batch height width"], shift: Float[Tensor, "batch 2"]) -> Tensor:
     """Move images by columns and rows of pixels, zero from outside."""
-    height, width = images.shape[-2:]
-    rows, columns = (torch.arange(size).to(images) for size in (height, width))
-    x, y = columns - shift[:, :1], rows - shift[:, 1:]
-    grid = torch.stack(
-        [
-            ((2.0 * x + 1.0) / width - 1.0)[:, None].expand(-1, height, -1),
-            ((2.0 * y + 1.0) / height - 1.0)[:, :, None].expand(-1, -1, width),
-        ],
-        -1,
-    )
-    return sample_images(images[:, None], grid)[:, 0]
+    return translate(images[:, None], shift)[:, 0]
 
 
 def fitted_shadow(images: Tensor, background: Tensor, masks: Tensor, hidden: Tensor) -> Float[Tensor, "batch 3"]:

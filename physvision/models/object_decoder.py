@@ -46,8 +46,7 @@ class ObjectDecoder(Decoder):
         self.size = tuple(size)
         # Three times as fast on a CPU.
         self.network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        for color in colors:
-            check_color("colors", color)
+        check_color("colors", *colors)
         self.colors = nn.Parameter(torch.tensor([list(color) for color in colors], dtype=torch.float32))
         self.background = nn.Parameter(torch.tensor(list(background), dtype=torch.float32))
 

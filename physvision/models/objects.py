@@ -94,8 +94,7 @@ class ObjectEncoder(Encoder):
         """
         super().__init__()
         self.size, self.dt, self.radius = tuple(size), check_positive("dt", dt), check_positive("radius", radius)
-        for color in colors:
-            check_color("colors", color)
+        check_color("colors", *colors)
         self.counts = tuple(counts) if counts else (1,) * len(colors)
         self.crop = None if crop is None else check_count("crop", crop)
         self.register_buffer("colors", torch.tensor([list(color) for color in colors]), persistent=False)

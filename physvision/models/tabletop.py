@@ -19,7 +19,7 @@ from physvision.physics.engine import Overrides
 from physvision.physics.rigid2d import Circle, Rectangle, World
 
 # Empty slots of balls rest at this distance from the table, px, out of the reach of all others.
-PARKED, PARKING_GAP = -500.0, 40.0
+_PARKED, _PARKING_GAP = -500.0, 40.0
 # Length of a wall, px: beyond all corners, wherever the walls are.
 _WALL_LENGTH = 400.0
 # Distance of the camera of the data set `tabletop`, in sides of the image.
@@ -48,7 +48,7 @@ def tabletop(
     balls = [
         Circle(
             radius,
-            (PARKED - PARKING_GAP * slot, PARKED),
+            (_PARKED - _PARKING_GAP * slot, _PARKED),
             name=f"ball {slot}",
             restitution=restitution,
             friction=0.0,
@@ -123,8 +123,8 @@ def park_absent(q: Tensor, present: Bool[Tensor, "batch slots"]) -> Tensor:
     """Move the balls of empty slots off the table; `q` is (batch, …, 3 · slots)."""
     slots = present.shape[1]
     rest = q.new_zeros(slots, 3)
-    rest[:, 0] = PARKED - PARKING_GAP * torch.arange(slots).to(q)
-    rest[:, 1] = PARKED
+    rest[:, 0] = _PARKED - _PARKING_GAP * torch.arange(slots).to(q)
+    rest[:, 1] = _PARKED
     inner = q.unflatten(-1, (slots, 3))
     shape = (len(q), *(1,) * (inner.dim() - 3), slots, 1)
     return torch.where(present.reshape(shape), inner, rest).flatten(-2)

@@ -20,8 +20,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from physvision.core import InputError, PhysvisionError
-from physvision.core.resources import exists, find
-from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass
+from physvision.core.resources import find_configuration
+from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass, overlay
 from physvision.core.yaml_reader import parse_value, read_yaml
 from physvision.trainers import library_parts  # noqa: F401  registers what of Lightning and torch may be named
 from physvision.trainers.trainer_settings import TrainerSettings
@@ -80,36 +80,20 @@ def read_arguments(arguments: Sequence[str]) -> Values:
         if not separator and (value := next(waiting, None)) is None:
             raise InputError(f"{option}: expected a value after it")
         if option == "--config":
-            files.append(_configuration(value))
+            files.append(find_configuration(value, "trainers"))
             continue
         inner: Any = parse_value(value)
         for key in reversed(option.removeprefix("--").split(".")):
             inner = {key: inner}
-        typed = _over(typed, inner)
+        typed = overlay(typed, inner)
     trainer = typed.get("trainer")
     root = trainer.get("default_root_dir") if isinstance(trainer, dict) else None
     values: Values = {}
     for path in files:
         layer = read_yaml(path)
         _check_outputs(layer.get("trainer"), str(path), [Path.cwd(), path.parent, *([Path(root)] if root else [])])
-        values = _over(values, layer)
-    return _over(values, typed)
-
-
-def _configuration(name: str) -> Path:
-    path = Path(name)
-    if not exists(path) and path.parent.name == "trainers":
-        name = path.name
-    return find(name, "trainers")
-
-
-def _over(below: Any, above: Any) -> Any:
-    """Values laid over others; a part of another class forgets the arguments of the one that it replaces."""
-    if not isinstance(below, dict) or not isinstance(above, dict):
-        return above
-    if CLASS in above and above[CLASS] != below.get(CLASS):
-        return above
-    return {**below, **{key: _over(below.get(key), value) for key, value in above.items()}}
+        values = overlay(values, layer)
+    return overlay(values, typed)
 
 
 def _check_outputs(value: Any, source: str, roots: list[Path]) -> None:

@@ -10,12 +10,11 @@ from torch import Tensor
 
 from physvision.core import State, Trajectory, brightness
 from physvision.datasets import Sample
-from physvision.models import ClipContext, Encoder, Observation, PredictiveAutoencoder, TableEncoder
+from physvision.models import ClipContext, Encoder, Forecast, Observation, PredictiveAutoencoder, TableEncoder
 from physvision.models.camera_decoder import CameraDecoder
 from physvision.models.link_encoder import LinkEncoder
 from physvision.models.object_order import aligned
 from physvision.models.segmenting_encoder import FRAMES, Segmentation, SegmentingEncoder
-from physvision.models.tabletop import PARKED
 from physvision.models.trial_properties import property_loss, robust_likelihood
 from physvision.trainers.batches import context_of, evaluated, with_labels
 from physvision.trainers.segmentation import AREA_WEIGHT, SegmentationSupervision
@@ -70,7 +69,7 @@ def segmentation_terms(
 
 
 def later_terms(
-    model: PredictiveAutoencoder, predicted: Trajectory, sample: Sample, loss: Supervision, ramp: float
+    model: PredictiveAutoencoder, forecast: Forecast, sample: Sample, loss: Supervision, ramp: float
 ) -> dict[str, Tensor]:
     """Compute the distance of predicted positions from those that the encoder sees later, in unlabeled samples.
 
@@ -79,14 +78,15 @@ def later_terms(
 
     Args:
         model: Model with a `SegmentingEncoder`.
-        predicted: Rollout from the encoder's own states and properties, as far as samples have no labels.
+        forecast: Prediction from the encoder's own states and properties, as far as samples have no labels.
         sample: Prepared batch; its frames reach to the last predicted step.
         loss: Loss of states, and the weight of this one.
         ramp: Progress of the weak losses' ramp, 0 to 1.
     """
     if not loss.later_weight or bool(sample.labeled.all()):
         return {}
-    steps, encoder = len(predicted) - 1, model.encoder
+    predicted, encoder = forecast.trajectory, model.encoder
+    steps = len(predicted) - 1
     assert isinstance(encoder, SegmentingEncoder)
     rows = torch.nonzero(~sample.labeled)[:, 0]
     known, own = context_of(sample), State(predicted.q[rows, -1], predicted.v[rows, -1])
@@ -100,7 +100,9 @@ def later_terms(
     everywhere = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
     near = torch.ones_like(own.q, dtype=torch.bool)
     if isinstance(encoder, TableEncoder):
-        present = (own.q[:, ::3] > 0.5 * PARKED).detach()
+        assert forecast.observation is not None
+        assert forecast.observation.properties is not None
+        present = forecast.observation.properties["present"][rows] > 0.5
         observed = aligned(observed, own, present, everywhere, _MAX_LATER)
         assert observed.properties is not None
         places = (observed.positions[:, -1] - own.q.detach()).unflatten(1, (-1, 3))[..., :2]

@@ -188,7 +188,7 @@ class PredictionTraining(LightningModule):
             ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
             terms |= segmentation_terms(self.segmentation, self.model, sample, segmented, observation.properties, ramp)
             terms |= property_terms(self.model.encoder, observation, sample, self.property_weight)
-            terms |= later_terms(self.model, forecast.trajectory, sample, self.supervision, ramp)
+            terms |= later_terms(self.model, forecast, sample, self.supervision, ramp)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
 

@@ -12,7 +12,7 @@ from lightning import Trainer
 
 from physvision.core import Coordinates, InputError, State, Trajectory
 from physvision.datasets import LabelSettings, Sample
-from physvision.models import Observation, build, save
+from physvision.models import Forecast, Observation, build, save
 from physvision.models.segmentation import targets_of
 from physvision.models.segmenting_encoder import SegmentingEncoder
 from physvision.models.tabletop import park_states
@@ -206,7 +206,11 @@ def test_what_is_seen_later_teaches_the_motion_of_unlabeled_samples(monkeypatch)
         return observed, None
 
     monkeypatch.setattr(encoder, "encode", encode)
-    loss = later_terms(module.model, path, sample, module.supervision, 1.0)["later"] / module.supervision.later_weight
+    forecast = Forecast(
+        path, (), torch.zeros(2, 0, 3, 64, 64), replace(observed, properties={"present": torch.ones(2, 5)})
+    )
+    loss = later_terms(module.model, forecast, sample, module.supervision, 1.0)["later"]
+    loss = loss / module.supervision.later_weight
     # Four scales of 0.25 px: 2 · 4 − 1 in one of 15 coordinates of one of two samples.
     assert float(loss.detach()) == pytest.approx(7.0 / 15 / 2)
     loss.backward()

@@ -73,11 +73,11 @@ def _falls_alike(times: np.ndarray, positions: np.ndarray, bounces: list[int], s
         if part.stop - part.start < settings.min_flight_samples:
             continue
         elapsed, heights = times[part] - times[part.start], positions[part, 1]
-        (half, *_), covariance = np.polyfit(elapsed, heights, 2, cov="unscaled")
-        error = float(np.std(heights - np.polyval(np.polyfit(elapsed, heights, 2), elapsed)))
+        parabola, covariance = np.polyfit(elapsed, heights, 2, cov="unscaled")
+        error = float(np.std(heights - np.polyval(parabola, elapsed)))
         tolerance = max(0.5 * guess.gravity, 8 * error * math.sqrt(covariance[0, 0]))
         ways.append(float(np.abs(np.diff(heights)).sum()))
-        falls.append(abs(2 * half - guess.gravity) < tolerance)
+        falls.append(abs(2 * parabola[0] - guess.gravity) < tolerance)
     return float(np.dot(ways, falls)) >= settings.min_fall * sum(ways)
 
 
