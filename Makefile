@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: demo docs test test-extended test-slow lint format wheel clean
+.PHONY: app demo docs test test-extended test-slow lint format wheel clean
 
 demo: $(INSTALLED)
 	$(BIN)/physvision demo --out out/demo
+
+app: $(INSTALLED)
+	$(BIN)/physvision open
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/docs

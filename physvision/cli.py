@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo:demo", "predict the motion in sample videos, identify a pendulum, and write reports"),
     "predict": ("prediction.command:predict", "estimate states in a video with a checkpoint, and predict the motion"),
     "identify": ("identification.command:run_command", "identify the motion in a video and its physical parameters"),
+    "open": ("app.command:run_command", "open a page in the browser: drop a clip, and find its physics"),
     "simulate": ("simulation:command", "simulate a mechanism from an MJCF or URDF file, and render a video"),
     "control": ("control.command:COMMANDS", "swing up a pendulum or play Breakout by control, and render a video"),
     "generate": ("datasets.commands:generate", "generate a data set of synthetic videos with their true states"),
@@ -31,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # Commands whose options Lightning's command line parses.
 TRAINING = ("fit", "validate", "test", "fit-flow", "fit-policy")
+# Commands that parse their own arguments.
+PARSING = ("identify", "open")
 # Folders of the shipped configurations that a command takes by name.
 SHIPPED = {"generate": "datasets", "learn": "trainers"}
 
@@ -61,6 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"physvision {__version__}")
         return 0
     name, *rest = arguments
+    if name == "open" and not any(argument.startswith("--import") for argument in rest):
+        from physvision.app.command import run_command
+
+        return run_command(rest)  # its process imports no torch, so that the page appears at once
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
@@ -83,7 +90,7 @@ def _call(name: str, arguments: list[str]) -> int:
         called = getattr(importlib.import_module(f"physvision.{module}"), function)
         if name in TRAINING:
             return called(name, arguments)
-        if name == "identify":
+        if name in PARSING:
             return called(arguments)
         if isinstance(called, dict):
             result = run_subcommand(f"physvision {name}", called, arguments or ["--help"], SHIPPED.get(name, ""))

@@ -79,6 +79,7 @@ def demo(
     print(f"\nThe demo took {time.perf_counter() - start:.0f} s. Open these files:")
     for path in [*(film.with_name("report.html") for film in films), *films, picture]:
         print(f"  {path.resolve()}")
+    print("\nTo do the same with a film of your own in the browser: physvision open")
     return 0
 
 

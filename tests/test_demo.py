@@ -23,6 +23,7 @@ def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
     law = name == "pendulum"
     assert main(["demo", "--out", str(out), "--checkpoints", f"[{name}]", *([] if law else ["--no-law"])]) == 0
     predicted = capsys.readouterr().out
+    assert predicted.splitlines()[-1].endswith("physvision open")
     for path in (out / name / "report.html", out / name / "prediction.mp4", out / "demo.gif"):
         assert str(path) in predicted
         assert path.stat().st_size > 10_000

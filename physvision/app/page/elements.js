@@ -1,0 +1,28 @@
+// Elements of the page, always from text, never from markup.
+
+export const $ = (id) => document.getElementById(id);
+
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name === "color") element.style.background = value;
+    else if (name in element && typeof value !== "string") element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Makes a button switch something on and off.
+export function toggle(button, change) {
+  button.addEventListener("click", () => {
+    const pressed = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", pressed);
+    change(pressed);
+  });
+  return (pressed) => { button.setAttribute("aria-pressed", pressed); };
+}
