@@ -1,63 +1,37 @@
-"""Fits of the candidate kinds of motion, and their comparison by the Bayesian information criterion."""
+"""Fits of the candidate kinds of motion, and the choice among them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import torch
 
-from physvision.estimation.gauss_newton import residual_scale
-from physvision.estimation.settings import DEFAULT_SETTINGS
 from physvision.identification.camera_posterior import (
     CameraFits,
     arbitrary_camera,
-    arbitrary_camera_cost,
     careful_camera,
 )
 from physvision.identification.diagnostics import evaluate_holdout, expected_holdout_error
 from physvision.identification.fitting import Fit, fit_model, max_noise, refit
 from physvision.identification.kinds import KINDS, MotionKind
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
-from physvision.identification.settings import SelectionSettings
+from physvision.identification.scoring import (
+    gain,
+    kind_odds,
+    max_relaxation_gain,
+    reference_autocorrelation,
+    score,
+    tracker_bias,
+    uniform_score,
+)
 from physvision.identification.signatures import contradiction, window_contradiction
 
 TRACKING_END, FITTING_END = 0.4, 0.8  # fractions of the work at which tracking and fits are complete
 # Kinds whose future a small error of their state may change at will.
 _SENSITIVE_KINDS = ("double_pendulum", "collision", "bounce")
-
-
-def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> float:
-    """Return the Bayesian information criterion (BIC) of a fit, signed so that larger is better.
-
-    A sample that a model leaves out counts as if the object could be anywhere.
-
-    Args:
-        fit: Fit to score.
-        autocorrelation: Autocorrelation of the tracks' errors; that of the fit's residuals if not given.
-        bias: Standard deviation of an error of the tracks that lasts, pixels.
-    """
-    residuals = fit.linearization[0]
-    settings = fit.evidence.settings.selection
-    scale = residual_scale(residuals).clamp(min=settings.min_residual_scale)
-    weight = torch.as_tensor(fit.problem.weight, dtype=scale.dtype)
-    scale = torch.hypot(scale, bias * weight[weight > 0].median())
-    valid = torch.isfinite(fit.problem.observed).any(1)
-    numbers, count = fit.problem.observed.shape[1], int(valid.sum())
-    cauchy = DEFAULT_SETTINGS.cauchy_scale
-    squared_ratio = residuals[0].square().mean(1) / (cauchy * scale) ** 2
-    explained = -numbers * float((torch.log1p(squared_ratio) * cauchy**2 + 2 * torch.log(scale))[valid].sum())
-    sigma = 1 / torch.as_tensor(fit.problem.weight)
-    # The weight is zero where one of two objects was not observed.
-    log_sigma = torch.log(sigma.expand(len(valid), numbers)[valid])
-    explained -= 2 * float(log_sigma[torch.isfinite(log_sigma)].sum())
-    unexplained = (_mean_count(fit.evidence) - count) * numbers * _uniform_cost(fit.evidence)
-    autocorrelation = fit.uncertainty.autocorrelation if autocorrelation is None else autocorrelation
-    prior_cost = float(fit.problem.unknowns.prior_residuals(fit.z[None])[0].square().sum())
-    complexity = len(fit.z) * math.log(max(count, 2)) + arbitrary_camera_cost(fit)
-    return _effective_fraction(autocorrelation) * (explained - unexplained) - prior_cost - complexity
 
 
 def kind_scores(candidates: Candidates) -> dict[str, float]:
@@ -74,9 +48,9 @@ def kind_scores(candidates: Candidates) -> dict[str, float]:
     """
     fits = candidates.fits
     settings = candidates.evidence.settings.selection
-    autocorrelation = _reference_autocorrelation(fits.values(), settings)
+    autocorrelation = reference_autocorrelation(fits.values(), settings)
     uniform = {
-        track.name: _uniform_score(replace(candidates.evidence, tracks=[track]), autocorrelation)
+        track.name: uniform_score(replace(candidates.evidence, tracks=[track]), autocorrelation)
         for track in candidates.evidence.tracks
     }
     object_scores = dict(uniform)
@@ -89,55 +63,6 @@ def kind_scores(candidates: Candidates) -> dict[str, float]:
         rest = sum(value for name, value in object_scores.items() if name not in involved)
         scores[kind] = score(fit, autocorrelation, tracker_bias(fit)) + rest
     return scores
-
-
-def _reference_autocorrelation(fits: Collection[Fit], settings: SelectionSettings) -> float:
-    """Return the autocorrelation of the tracks' errors: that of the closest fit to a large part of the samples."""
-    min_length = settings.min_reference_fraction * max(fit.model.end - fit.model.first for fit in fits)
-    long_fits = [fit for fit in fits if fit.model.end - fit.model.first >= min_length]
-    closest = min(long_fits, key=lambda fit: fit.noise)
-    return min(closest.uncertainty.autocorrelation, settings.max_autocorrelation)
-
-
-def kind_odds(scores: Mapping[str, float]) -> dict[str, float]:
-    """Return the posterior odds of each kind against the best one, the best first; kinds are equally likely before."""
-    best_score = max(scores.values())
-    return {kind: math.exp((scores[kind] - best_score) / 2) for kind in sorted(scores, key=lambda name: -scores[name])}
-
-
-def tracker_bias(fit: Fit) -> float:
-    """Return the standard deviation of a tracker's errors that last, pixels.
-
-    Shadows, strings, blur and the background shift the center of a detected object by a fraction of its size.
-    """
-    radii = [track.radius or 0.0 for track in fit.evidence.tracks]
-    return fit.evidence.settings.selection.bias_ratio * max(radii)
-
-
-def gain(fit: Fit) -> float:
-    """Return the improvement of a fit's score over a uniform distribution of positions, comparable between objects."""
-    return score(fit) - _uniform_score(fit.evidence, fit.uncertainty.autocorrelation)
-
-
-def _uniform_score(evidence: Evidence, autocorrelation: float) -> float:
-    """Return the score of objects that may be anywhere in their extent at any time."""
-    numbers = _mean_count(evidence) * evidence.observed.shape[1]
-    return -_effective_fraction(autocorrelation) * numbers * _uniform_cost(evidence)
-
-
-def _effective_fraction(autocorrelation: float) -> float:
-    """Return the number of independent samples that an autocorrelated sample is worth."""
-    return (1 - autocorrelation) / (1 + autocorrelation)
-
-
-def _mean_count(evidence: Evidence) -> float:
-    """Return the mean number of observed samples of an object."""
-    return int(torch.isfinite(evidence.observed).sum()) / 2 / len(evidence.tracks)
-
-
-def _uniform_cost(evidence: Evidence) -> float:
-    """Return the cost of an observed number that may be anywhere in the extent."""
-    return 2 * math.log(max(evidence.extent, 1e-9) / 4)
 
 
 def is_acceptable(fit: Fit) -> bool:
@@ -183,22 +108,73 @@ def fit_candidates(
         kinds: Candidate kinds by name.
         progress: Function that is called with the name of each stage and the fraction of the work before it.
     """
-    candidates = Candidates(evidence, {}, {}, [])
+    all_fits: list[Fit] = []
+    rejected: dict[str, str] = {}
     for number, (name, kind) in enumerate(kinds.items()):
         progress(f"fitting {name.replace('_', ' ')}", TRACKING_END + (FITTING_END - TRACKING_END) * number / len(kinds))
         fits, reasons = _object_fits(evidence, kind, check_law=len(kinds) > 1)
-        if fits:
-            candidates.fits[name] = _select_objects(fits)
+        all_fits += fits
+        rejected[name] = next(iter(reasons), "")
+    acceptable: dict[str, list[Fit]] = {name: [] for name in kinds}
+    for fit in _relax_contenders(all_fits):
+        if not is_acceptable(fit):
+            rejected[fit.model.kind] = f"its best fit has a residual of {fit.noise:.2g} {evidence.unit}"
+        elif len(kinds) > 1 and (reason := contradiction(fit)):
+            rejected[fit.model.kind] = reason
         else:
-            candidates.rejected[name] = next(iter(reasons), "")
-        if kind.objects == 1:
-            candidates.object_fits.extend(fits)
-    # Objects that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only.
-    objects = max((len(fit.evidence.tracks) for fit in candidates.fits.values()), default=0)
-    for name in [name for name, fit in candidates.fits.items() if len(fit.evidence.tracks) < objects]:
-        candidates.rejected[name] = f"it explains fewer than {objects} of the objects"
-        del candidates.fits[name]
-    return candidates
+            acceptable[fit.model.kind].append(fit)
+    single_fits = [fit for name, kind in kinds.items() if kind.objects == 1 for fit in acceptable[name]]
+    selected = _select_fits(acceptable, single_fits, rejected)
+    return Candidates(evidence, selected, {name: rejected[name] for name in kinds if name not in selected}, single_fits)
+
+
+def _select_fits(
+    fits: Mapping[str, Sequence[Fit]], single_fits: Sequence[Fit], rejected: dict[str, str]
+) -> dict[str, Fit]:
+    """Return the fit of each kind to the objects that are compared, and add the reasons of the others to `rejected`.
+
+    Objects that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only: a
+    law of both is preferred. Laws of one object are compared for the object that one of them explains best; a hand, for
+    example, moves beside it, by a law or by none.
+    """
+    objects = max((len(fit.evidence.tracks) for kind_fits in fits.values() for fit in kind_fits), default=0)
+    lead = max(single_fits, key=gain).evidence.tracks[0].name if objects == 1 else ""
+    selected: dict[str, Fit] = {}
+    for name, kind_fits in fits.items():
+        if not kind_fits:
+            continue
+        if len(kind_fits[0].evidence.tracks) < objects:
+            rejected[name] = f"it explains fewer than {objects} of the objects"
+            continue
+        compared = [fit for fit in kind_fits if objects > 1 or fit.evidence.tracks[0].name == lead]
+        if compared:
+            selected[name] = _select_objects(compared)
+        else:
+            rejected[name] = f"it does not explain {lead}"
+    return selected
+
+
+def _relax_contenders(fits: Sequence[Fit]) -> list[Fit]:
+    """Relax all fits but those that no relaxation could bring near the best one of the same objects.
+
+    A fit cannot come closer to the tracks than their errors, so that its score has an upper bound.
+    """
+    groups: dict[tuple[str, ...], list[Fit]] = {}
+    for fit in fits:
+        groups.setdefault(tuple(track.name for track in fit.evidence.tracks), []).append(fit)
+    relaxed: dict[int, Fit] = {}
+    for group in groups.values():
+        settings = group[0].evidence.settings.selection
+        autocorrelation = reference_autocorrelation(group, settings)
+        max_gap, best_score = -2 * math.log(settings.min_successor_odds), -math.inf
+        scores = [score(fit, autocorrelation, tracker_bias(fit)) for fit in group]
+        for index in sorted(range(len(group)), key=lambda index: -scores[index]):
+            fit, fit_score = group[index], scores[index]
+            if fit_score + max_relaxation_gain(fit, autocorrelation) >= best_score - max_gap:
+                fit = _relax(fit)
+                fit_score = score(fit, autocorrelation, tracker_bias(fit))
+            relaxed[id(group[index])], best_score = fit, max(best_score, fit_score)
+    return [relaxed[id(fit)] for fit in fits]
 
 
 def reject_unpredicted(candidates: Candidates) -> Candidates:
@@ -258,7 +234,7 @@ def prediction_failure(fit: Fit, check_determined: bool) -> str | None:
 
 
 def _object_fits(evidence: Evidence, kind: MotionKind, check_law: bool) -> tuple[list[Fit], list[str]]:
-    """Return a kind's acceptable fits to all combinations of objects, and the reasons for rejection of the others."""
+    """Return a kind's fits to all combinations of objects, none relaxed, and reasons for rejection of the others."""
     object_sets = list(combinations(evidence.tracks, kind.objects))
     fits, reasons = [], [] if object_sets else [f"{len(evidence.tracks)} object moves, {kind.objects} are needed"]
     for tracks in object_sets:
@@ -272,9 +248,7 @@ def _object_fits(evidence: Evidence, kind: MotionKind, check_law: bool) -> tuple
         except UnsuitableError as error:
             reasons.append(str(error))
             continue
-        if not is_acceptable(fit):
-            reasons.append(f"its best fit has a residual of {fit.noise:.2g} {evidence.unit}")
-        elif check_law and (reason := contradiction(fit)):
+        if check_law and (reason := contradiction(fit)):
             reasons.append(reason)
         else:
             fits.append(fit)
@@ -299,7 +273,7 @@ def _select_objects(fits: Sequence[Fit]) -> Fit:
 
 
 def best_fit(evidence: Evidence, models: Sequence[MotionModel]) -> Fit:
-    """Return the fit with the best score among the models and their relaxations.
+    """Return the fit with the best score among the models, before any is relaxed.
 
     Raises:
         UnsuitableError: The search of every model has diverged.
@@ -312,8 +286,8 @@ def best_fit(evidence: Evidence, models: Sequence[MotionModel]) -> Fit:
             reason = error
     if not fits:
         raise reason
-    autocorrelation = _reference_autocorrelation(fits, evidence.settings.selection)
-    return _relax(max(fits, key=lambda fit: score(fit, autocorrelation, tracker_bias(fit))))
+    autocorrelation = reference_autocorrelation(fits, evidence.settings.selection)
+    return max(fits, key=lambda fit: score(fit, autocorrelation, tracker_bias(fit)))
 
 
 def _relax(fit: Fit) -> Fit:

@@ -152,17 +152,28 @@ def fit_model(evidence: Evidence, model: MotionModel) -> Fit:
     training_horizons = [horizon for horizon in horizons if horizon <= training_end]
     training = problem.truncate(training_end)
     candidates = horizon_continuation(training, training_horizons, start, max_candidates=max_candidates)
+    if training_horizons:
+        shortened = problem.truncate(training_horizons[-1])
+        with torch.no_grad():
+            _check_noise(evidence, _noise(shortened, shortened.residual(candidates[:1])))
     horizon = [training_end] if training_horizons else []
     candidates = horizon_continuation(problem, horizon, candidates, max_candidates=max_candidates)
     # A coarse tolerance suffices: the minimum is refined below.
     optimum = fit_with_continuation(
         problem, horizons[len(training_horizons) :], candidates, max_candidates=max_candidates, tolerance=1e-5
     )
-    noise = _noise(problem, optimum.best_linearization[0])
-    # Neither a refined minimum nor another camera brings a motion of another law near the track.
+    _check_noise(evidence, _noise(problem, optimum.best_linearization[0]))
+    return _refine(evidence, model, problem, (optimum.best_z, optimum.best_linearization), lambda: candidates)
+
+
+def _check_noise(evidence: Evidence, noise: float) -> None:
+    """Refuse a fit that neither a longer search nor another camera brings near the track.
+
+    Raises:
+        UnsuitableError: The fit is of another law than the motion.
+    """
     if noise > evidence.settings.selection.max_relaxed_ratio * max_noise(evidence):
         raise UnsuitableError(f"its best fit has a residual of {noise:.2g} {evidence.unit}")
-    return _refine(evidence, model, problem, (optimum.best_z, optimum.best_linearization), lambda: candidates)
 
 
 def max_noise(evidence: Evidence) -> float:

@@ -119,6 +119,7 @@ class BounceSettings:
         min_hardest_jump: Largest change of velocity that shows impacts, relative to the fastest motion; swings turn
             softly.
         substeps: Engine steps a frame; an impact blurs the step in which it lies.
+        min_steps: Engine steps from which fewer than `substeps` a frame suffice. Raising it costs time.
         max_restitution_scatter: Scatter of the impacts' restitution above which they are fitted with a push each.
         max_speed_gain: Gain of horizontal speed in an impact, relative to its vertical speed, from which they are too.
         push_delay: Time from the first sample after an impact to its push, frames.
@@ -136,6 +137,7 @@ class BounceSettings:
     min_jump: float = 0.12
     min_hardest_jump: float = 0.8
     substeps: int = 3
+    min_steps: int = 450
     max_restitution_scatter: float = 0.04
     max_speed_gain: float = 0.1
     push_delay: float = 0.5

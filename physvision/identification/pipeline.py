@@ -33,6 +33,7 @@ from physvision.identification.parameters import estimate_parameters
 from physvision.identification.result import Identification
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings, ViewSettings
 from physvision.identification.signatures import contradiction
+from physvision.identification.thinning import limit_samples
 from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
 
@@ -174,7 +175,8 @@ def _prepare_tracks(
     if not (isinstance(motion, str) and KINDS[motion].detects_release):
         tracks, notes = preparation.trim_initial_rest(tracks, settings.tracks)
     tracks = preparation.moving_tracks(tracks, min_tracks, settings.tracks)
-    return preparation.shorten_final_rest(tracks, settings.tracks), notes
+    tracks, thinning_notes = limit_samples(preparation.shorten_final_rest(tracks, settings.tracks), settings.tracks)
+    return tracks, notes + thinning_notes
 
 
 def _candidate_kinds(motion: Motion, count: int, settings: IdentificationSettings) -> tuple[dict[str, MotionKind], int]:

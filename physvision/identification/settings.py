@@ -21,6 +21,11 @@ class TrackSettings:
 
     Attributes:
         min_positions: Observed positions below which a track is refused.
+        max_samples: Samples above which a track is thinned, as far as its motion allows, and then cut. Raising it
+            costs time and memory.
+        max_thinning_error: Distance of a left out position from the curve through the others that counts as lost
+            motion, in noise standard deviations. Raising it thins more.
+        max_lost_path: Part of the path that may be lost by thinning, such as that around impacts.
         min_gap: Smallest gap between two tracks of one object, frames; negative for tracks that overlap.
         max_gap: Largest gap between two tracks of one object, frames. Raising it merges more.
         gap_speed_ratio: Largest speed across a gap, relative to the speed before it.
@@ -42,6 +47,9 @@ class TrackSettings:
     """
 
     min_positions: int = 5
+    max_samples: int = 1000
+    max_thinning_error: float = 5.0
+    max_lost_path: float = 0.1
     min_gap: int = -2
     max_gap: int = 6
     gap_speed_ratio: float = 1.5
@@ -209,6 +217,11 @@ class SignatureSettings:
         max_impacts: Sudden turns from which no smooth law holds.
         min_approach: Decrease of the distance of two objects before they collide, relative to its whole change.
         max_contact_ratio: Largest distance of two objects that collide, relative to the sum of their radii.
+        max_bow: Bow of the path of an object before or after it collides, relative to the path's length; drawn
+            collisions have up to 0.006, flights from a launcher 0.05.
+        min_bow_ratio: Bow that counts, in noise standard deviations.
+        min_bow_size: Bow that counts, relative to the object's radius.
+        min_bow_samples: Samples from which a bow is estimated.
     """
 
     min_explained_path: float = 0.3
@@ -219,6 +232,10 @@ class SignatureSettings:
     max_impacts: int = 3
     min_approach: float = 0.05
     max_contact_ratio: float = 2.0
+    max_bow: float = 0.025
+    min_bow_ratio: float = 6.0
+    min_bow_size: float = 0.06
+    min_bow_samples: int = 8
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from physvision.identification.fitting import Fit
 from physvision.identification.impacts import find_bounces
-from physvision.identification.initial_guesses import MAD_TO_STD
+from physvision.identification.initial_guesses import MAD_TO_STD, fit_polynomial
 from physvision.identification.model import Evidence, MotionModel
 
 
@@ -22,7 +22,7 @@ def contradiction(fit: Fit) -> str | None:
 def window_contradiction(evidence: Evidence, model: MotionModel) -> str | None:
     """Return how the motion contradicts a model's law in its stretch of the clip, whatever its fit; None if not."""
     if model.kind == "collision":
-        return _does_not_approach(evidence, model)
+        return _does_not_approach(evidence, model) or _curves(evidence, model)
     return _explains_little(evidence, model) if model.kind in _PARTIAL_KINDS else None
 
 
@@ -99,6 +99,31 @@ def _does_not_approach(evidence: Evidence, model: MotionModel) -> str | None:
     size = sum(track.radius or 0.0 for track in tracks)
     if closest > settings.max_contact_ratio * size:
         return f"the objects stay {closest:.0f} {evidence.unit} apart, which is more than their size"
+    return None
+
+
+def _curves(evidence: Evidence, model: MotionModel) -> str | None:
+    """Check that two objects move straight before and after they collide, as on a level table; a throw does not."""
+    settings, tracks, window = evidence.settings.signatures, evidence.tracks, slice(model.first, model.end)
+    times, observed = evidence.times.numpy()[window], evidence.observed.numpy()[window]
+    distance = np.linalg.norm(observed[:, 2:] - observed[:, :2], axis=1)
+    contact = int(np.nanargmin(distance))
+    noise = evidence.noise(np.flatnonzero(np.isfinite(distance)) + model.first)
+    for number, track in enumerate(tracks):
+        min_bow = max(settings.min_bow_ratio * noise, settings.min_bow_size * (track.radius or 0.0))
+        for side in (slice(max(contact - 1, 0)), slice(contact + 2, None)):
+            path = observed[side, 2 * number : 2 * number + 2]
+            valid = np.isfinite(path).all(1)
+            if valid.sum() < settings.min_bow_samples:
+                continue
+            elapsed = times[side][valid] - times[side][valid][0]
+            _, velocity, bend = fit_polynomial(elapsed, path[valid], 2)
+            chord = velocity * elapsed[-1] + bend * elapsed[-1] ** 2
+            length = max(float(np.linalg.norm(chord)), 1e-12)
+            sideways = float(bend[0] * chord[1] - bend[1] * chord[0]) / length
+            bow = abs(sideways) * elapsed[-1] ** 2 / 4
+            if bow > max(min_bow, settings.max_bow * length):
+                return f"the path of {track.name} is curved, which no impact explains"
     return None
 
 

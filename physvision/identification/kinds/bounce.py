@@ -163,7 +163,8 @@ def _model(
     if audio is not None:
         notes.insert(0, f"{audio.num_bounces} bounces are heard, with a restitution of {audio.describe()}.")
     start = torch.tensor([float(guess.position[0])], dtype=torch.float64)
-    engine = _engine(extent, guess.gravity, evidence.dt / settings.substeps, settings.radius * evidence.pixel)
+    substeps = min(settings.substeps, math.ceil(settings.min_steps / len(times)))
+    engine = _engine(extent, guess.gravity, evidence.dt / substeps, settings.radius * evidence.pixel)
     push_steps = _push_steps(times, bounces, engine.dt, settings) if impacts_differ else []
 
     def setup(values: Values) -> Setup:
