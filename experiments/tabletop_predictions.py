@@ -178,6 +178,7 @@ def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, di
         # Labels number the balls; which slots hold one is for the model to find.
         observation = aligned(model.observe(sample.observed, context), now, present, sample.labeled)
         own = model.initial_state(observation)
+        window = aligned(model.observe(sample.observed, context, fitted=False), now, present, sample.labeled)
         weights = output_layer.weight.clone(), output_layer.bias.clone()
         for weight in (output_layer.weight, output_layer.bias):
             nn.init.zeros_(weight)
@@ -187,6 +188,10 @@ def measure(module: PredictionTraining, batches: list[Sample]) -> tuple[dict, di
         mine = {**dict(observation.properties or {}), "walls": true["walls"]}
         ways = {
             "model": (own, mine),
+            "model, last window alone": (
+                model.initial_state(window),
+                {**dict(window.properties or {}), "walls": true["walls"]},
+            ),
             "model, VGG output zeroed": (unrefined, mine),
             "model's state, true properties": (own, true),
             "true state, model's properties": (now, mine),

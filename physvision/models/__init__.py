@@ -39,6 +39,7 @@ from physvision.models.state_networks import (
 )
 from physvision.models.swing import LinkCamera as LinkCamera, swing as swing, swing_leaves as swing_leaves
 from physvision.models.table_encoder import TableEncoder as TableEncoder
+from physvision.models.table_motion import TableMotion as TableMotion, TableMotionSettings as TableMotionSettings
 from physvision.models.tabletop import (
     BallCamera as BallCamera,
     tabletop as tabletop,
@@ -53,6 +54,7 @@ register_all(
         *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
-        *(LinkCamera, LinkDecoder, LinkEncoder, LinkSettings, SceneCamera, learned_table, swing, table, tabletop),
+        *(LinkCamera, LinkDecoder, LinkEncoder, LinkSettings, SceneCamera, TableMotion, TableMotionSettings),
+        *(learned_table, swing, table, tabletop),
     ),
 )

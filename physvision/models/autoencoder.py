@@ -114,10 +114,20 @@ class PredictiveAutoencoder(nn.Module):
         return Forecast(trajectory, indices, images, observation)
 
     def observe(
-        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+        self,
+        frames: Shaped[Tensor, "batch times channels height width"],
+        context: ClipContext | None = None,
+        fitted: bool = True,
     ) -> Observation:
-        """Encode `frames`, in float32 at least."""
-        observation = self.encoder.observe(frames) if context is None else self.encoder.observe(frames, context)
+        """Encode `frames`, in float32 at least.
+
+        Args:
+            frames: Consecutive frames, bytes or brightness 0 to 1.
+            context: Known values of the clip.
+            fitted: If true, by the encoder's fit of the engine's motion to all frames, where it has one.
+        """
+        observe = self.encoder.observe if fitted else self.encoder.observe_window
+        observation = observe(frames) if context is None else observe(frames, context)
         return observation.to(torch.promote_types(observation.positions.dtype, torch.float32))
 
     def initial_state(self, observation: Observation) -> State:

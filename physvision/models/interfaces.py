@@ -50,6 +50,21 @@ class Observation:
         """The state in the last frame."""
         return State(self.positions[:, -1], self.velocities[:, -1])
 
+    def split(self, size: int) -> list[Observation]:
+        """Split into observations of `size` worlds each, without looks."""
+        parts = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                parts[field.name] = value.split(size)
+            elif isinstance(value, Mapping):
+                leaves = {name: leaf.split(size) for name, leaf in value.items()}
+                parts[field.name] = [dict(zip(leaves, row, strict=True)) for row in zip(*leaves.values(), strict=True)]
+        return [
+            replace(self, appearance=None, **dict(zip(parts, row, strict=True)))
+            for row in zip(*parts.values(), strict=True)
+        ]
+
     def to(self, dtype: torch.dtype) -> Observation:
         """Convert all floating-point tensors to `dtype`."""
         changes: dict[str, object] = {}
@@ -143,6 +158,12 @@ class Encoder(nn.Module):
             context: Known values of the clip, for encoders that use any.
         """
         raise NotImplementedError
+
+    def observe_window(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
+        """Estimate as `observe`, but without a fit of the engine's motion to all frames, if the encoder has one."""
+        return self.observe(frames) if context is None else self.observe(frames, context)
 
     def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
         """Give each object the slot that it has in the window before, if this encoder has slots in no fixed order.

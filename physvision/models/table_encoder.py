@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core import brightness
-from physvision.core.checks import check_count, check_positive
+from physvision.core.checks import check_count
 from physvision.models.interfaces import ClipContext, Observation
 from physvision.models.object_order import chained
 from physvision.models.roi import boxes_around, crop, sample_points
@@ -30,6 +30,7 @@ from physvision.models.segmenting_encoder import (
     SegmentingEncoder,
     start_small,
 )
+from physvision.models.table_motion import TableMotion
 from physvision.models.tabletop import back_project
 from physvision.models.trial_properties import TrackPropertyHead, Tracks, radius_of
 
@@ -37,6 +38,8 @@ CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
 # With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
 MOTION_CHANNELS = 2 * (FRAMES - 1)
 CROP_OUTPUTS = 8
+# Side of the crop around each ball, px of the frame.
+_CROP_EXTENT = 20.0
 # Largest difference of a pixel's motion from the object's, px a frame: beyond it flow is wrong, or of other objects.
 _MAX_MOTION = 3.0
 # Standard deviations of position (px) and velocity (px a frame) before training.
@@ -49,8 +52,9 @@ class TableEncoder(SegmentingEncoder):
     """Reads balls of unknown colors and radius on a table: state, properties of the trial, and looks.
 
     Segmentation is learned; objects are linked over time and keep one slot each. The state comes from the last three
-    frames: centroids and their slope, corrected by a VGG on crops of frames and masks. Properties come from tracks
-    over all given frames, the appearance code from a frame before the last three, the background from their median.
+    frames: centroids and their slope, corrected by a VGG on crops of frames and masks. With an engine, it is in
+    evaluation that of the engine's motion closest to such states at all frames. Properties come from tracks over all
+    given frames, the appearance code from a frame before the last three, the background from their median.
     Positions are those on the table's plane, through the camera of each frame where it is given.
     """
 
@@ -64,10 +68,10 @@ class TableEncoder(SegmentingEncoder):
         properties: TrackPropertyHead | None = None,
         codes: int = 12,
         crop: int = 32,
-        crop_extent: float = 20.0,
         width: int = 8,
         flow: nn.Module | None = None,
         settings: InstanceSettings | None = None,
+        motion: TableMotion | None = None,
     ) -> None:
         """Assemble segmentation, crops and heads.
 
@@ -80,17 +84,18 @@ class TableEncoder(SegmentingEncoder):
             camera: Camera with a `caster`, such as `BallCamera`; None for an upright view of the table's plane.
             properties: Estimates of properties from tracks; None where they are fixed.
             codes: Numbers of each ball's appearance code, at least 3; all balls have at most 64. 0 for none.
-            crop: Side of the crop around each ball, in samples.
-            crop_extent: Side of the same crop, px of the frame.
+            crop: Side of the crop of 20 px around each ball, in samples.
             width: Channels of the segmentation network.
             flow: Optical flow between two frames, see `perception.flow`; its weights stay fixed.
             settings: Tuning numbers of instance segmentation.
+            motion: Fit of an engine: in evaluation, state and properties are those of its motion that is closest to
+                what windows at all given frames show.
         """
         super().__init__(slots, size, dt, SegmentationNetwork(width), camera, codes, flow)
         self.crop = check_count("crop", crop)
-        self.crop_extent = check_positive("crop_extent", crop_extent)
         self.settings = settings or InstanceSettings()
         self.network, self.properties = network, properties
+        self.motion = motion
         start_small(network)
 
     def encode(
@@ -98,10 +103,19 @@ class TableEncoder(SegmentingEncoder):
         frames: Shaped[Tensor, "batch times channels height width"],
         context: ClipContext | None = None,
         looks: bool = True,
+        background: Tensor | None = None,
     ) -> tuple[Observation, Segmentation]:
-        """Estimate state and properties, and looks if `looks`, and return the segmentation that they are based on."""
+        """Estimate state and properties, and looks if `looks`, and return the segmentation that they are based on.
+
+        Args:
+            frames: Consecutive frames.
+            context: Known values of the clip.
+            looks: If true, the appearance code is computed too.
+            background: Image without balls; the median of some of the frames if not given.
+        """
         context = context or ClipContext()
-        indices, background = self._context(frames, context)
+        indices, median = self._context(frames, context)
+        background = median if background is None else background
         recent = brightness(frames[:, -FRAMES:])
         augmented, augmented_background = self._augmented(recent, background)
         with torch.autocast(frames.device.type, enabled=False):
@@ -115,7 +129,7 @@ class TableEncoder(SegmentingEncoder):
             values, stds = self._properties(tracks, context, present)
             contrast = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
             images = contrast[:, list(CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
-            boxes = boxes_around(linked[-1].centroids.detach(), self.crop_extent)
+            boxes = boxes_around(linked[-1].centroids.detach(), _CROP_EXTENT)
             masks = torch.stack([frame.masks for frame in linked[-FRAMES:]], 2).flatten(0, 1)
             # The center of cell k of a mask is at pixel 2 k + ½.
             channels = [crop(images, boxes, self.crop), crop(masks, boxes - 0.5, self.crop, 0.5)]
@@ -126,6 +140,44 @@ class TableEncoder(SegmentingEncoder):
             code = self._looks(frames, times, linked, background, context) if looks else None
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
+
+    def observe(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
+        """Estimate the state in the last of `frames`, and properties and looks of the clip."""
+        observation = self.encode(frames, context)[0]
+        if self.training or self.motion is None:
+            return observation
+        context, ends = context or ClipContext(), self.motion.settings.ends(frames.shape[1], FRAMES)
+        if len(ends) < 2:
+            return observation
+        earlier = self._read_windows(frames, ends[:-1], context)
+        return self.motion(observation, earlier, ends, dict(context.properties or {}))
+
+    def observe_window(
+        self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
+    ) -> Observation:
+        """Estimate the state in the last of `frames` by the networks alone."""
+        return self.encode(frames, context)[0]
+
+    def _read_windows(self, frames: Tensor, ends: list[int], context: ClipContext) -> list[Observation]:
+        """Observe windows of as many frames as the state needs, which end at the given frames."""
+        windows = torch.stack([frames[:, end + 1 - FRAMES : end + 1] for end in ends])
+        indices, poses = self._background_frames(frames.shape[1]), context.extrinsics
+        if poses is None:
+            backgrounds = self.registered_background(frames, indices, context).repeat(len(ends), 1, 1, 1)
+        else:
+            images = brightness(frames[:, indices])
+            registered = [self._registered(images, indices, end + 1, context).median(1).values for end in ends]
+            backgrounds = torch.cat(registered)
+            poses = torch.cat([poses[:, end + 1 - FRAMES : end + 1] for end in ends])
+        known = {
+            name: value.repeat(len(ends), *(1,) * (value.dim() - 1))
+            for name, value in (context.properties or {}).items()
+        }
+        own = ClipContext(poses, known or None)
+        observation = self.encode(windows.flatten(0, 1), own, looks=False, background=backgrounds)[0]
+        return observation.split(len(frames))
 
     def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
         """Give each ball the slot that it has in the window before, see `chained`."""

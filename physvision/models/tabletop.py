@@ -82,8 +82,9 @@ def tabletop_leaves(properties: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Turn the properties of trials into leaves of the world's properties, one row a trial.
 
     Args:
-        properties: Any of `mass`, `radius` and `present` (batch, slots), `restitution`, `wall_restitution` and
-            `sliding_deceleration` (batch,), `walls` (batch, 4): left x, top y, right x, bottom y.
+        properties: Any of `mass`, `radius` and `present` (batch, slots), `restitution`, `wall_restitution` (if not
+            given, that of the balls) and `sliding_deceleration` (batch,), `walls` (batch, 4): left x, top y, right x,
+            bottom y.
     """
     leaves: dict[str, Tensor] = {}
     if "mass" in properties:
@@ -100,7 +101,8 @@ def tabletop_leaves(properties: Mapping[str, Tensor]) -> dict[str, Tensor]:
         slots = properties["mass"].shape[1] if "mass" in properties else properties["radius"].shape[1]
         leaves["sliding_deceleration"] = properties["sliding_deceleration"][:, None].expand(-1, slots)
     if "restitution" in properties:
-        ball, wall = properties["restitution"], properties["wall_restitution"]
+        ball = properties["restitution"]
+        wall = properties.get("wall_restitution", ball)
         slots = properties["radius"].shape[1]
         # The restitution of a pair is the mean of the two.
         rows = torch.cat([ball[:, None].expand(-1, slots), (2.0 * wall - ball)[:, None].expand(-1, 4)], 1)

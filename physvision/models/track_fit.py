@@ -13,7 +13,7 @@ covariance.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -39,6 +39,8 @@ class TrackFitSettings:
         step: Relative step of finite differences.
         damping: Initial damping; raising it makes first steps more careful.
         velocity_std: Prior standard deviation of the velocities at the first frame, 1/s.
+        growth: Numbers of first frames that are fitted before all are, ascending: each fit starts from the one before.
+            Impacts give the cost many minima, and a motion that is right up to an impact starts near the right one.
     """
 
     iterations: int = 10
@@ -46,6 +48,7 @@ class TrackFitSettings:
     step: float = 1e-4
     damping: float = 1e-2
     velocity_std: float = 10.0
+    growth: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class MotionTracks:
             links rather than the angles between them.
         points: Points in the frames that are read, (x, y), for fits that know where the engine has them.
         points_std: Standard deviation of each coordinate of the points.
+        first_velocity: Velocity in the first frame that is read, from which the fit starts; that of a parabola through
+            the first positions if not given.
     """
 
     positions: Float[Tensor, "batch read q"]
@@ -74,6 +79,23 @@ class MotionTracks:
     absolute: bool = False
     points: Float[Tensor, "batch read 2"] | None = None
     points_std: float = 1.0
+    first_velocity: Float[Tensor, "batch q"] | None = None
+
+    def first(self, count: int) -> MotionTracks:
+        """Tracks of the first `count` frames."""
+        if count == self.count:
+            return self
+        read = sum(time < count for time in self.times)
+        points = None if self.points is None else self.points[:, :read]
+        return replace(
+            self,
+            positions=self.positions[:, :read],
+            std=self.std[:, :read],
+            times=self.times[:read],
+            count=count,
+            velocity=None,
+            points=points,
+        )
 
 
 @dataclass(frozen=True)
@@ -86,6 +108,7 @@ class FittedMotion:
         properties: Most likely properties.
         property_std: Their standard deviations.
         positions: Positions in the frames that were read.
+        cost: Cost of the motion and its properties, summed over all numbers that were read: about one for each.
     """
 
     state: State
@@ -93,6 +116,7 @@ class FittedMotion:
     properties: dict[str, Tensor]
     property_std: dict[str, Tensor]
     positions: Float[Tensor, "batch read q"]
+    cost: Float[Tensor, " batch"]
 
 
 class TrackFit:
@@ -120,47 +144,49 @@ class TrackFit:
         self.settings = settings or TrackFitSettings()
 
     @torch.no_grad()
-    def __call__(self, tracks: MotionTracks, priors: Priors, iterations: int | None = None) -> FittedMotion:
+    def __call__(
+        self,
+        tracks: MotionTracks,
+        priors: Priors,
+        iterations: int | None = None,
+        known: Mapping[str, Tensor] | None = None,
+    ) -> FittedMotion:
         """Fit tracks from the first to the last frame.
 
         Args:
             tracks: Positions in some frames.
             priors: Mean and standard deviation of each property, (batch, …); values stay above a fiftieth of the mean.
             iterations: Number of steps; that of the settings if not given.
+            known: Properties of the trials that are not fitted.
         """
         if len(tracks.times) < 2:
             raise InputError(f"tracks: expected two frames or more, got {len(tracks.times)}")
-        problem = _Problem(self, tracks, priors)
-        x = problem.start()
-        cost, residuals, jacobian, final = problem.linearize(x)
-        damping = torch.full_like(x[:, :1], self.settings.damping)
-        for _ in range(self.settings.iterations if iterations is None else iterations):
-            normal, gradient = jacobian.mT @ jacobian, (jacobian.mT @ residuals[..., None])[..., 0]
-            scaled = normal + torch.diag_embed(damping * normal.diagonal(dim1=1, dim2=2))
-            trial = x - torch.linalg.solve_ex(scaled, gradient).result
-            outcome = problem.linearize(torch.where(trial.isfinite().all(1, True), trial, x))
-            better = outcome[0] < cost
-            x = torch.where(better[:, None], trial, x)
-            cost, residuals, jacobian, final = (
-                torch.where(better.reshape(-1, *(1,) * (new.dim() - 1)), new, old)
-                for new, old in zip(outcome, (cost, residuals, jacobian, final), strict=True)
-            )
-            damping = torch.where(better[:, None], 0.2 * damping, 5.0 * damping).clamp(1e-6, 1e4)
-        normal = jacobian.mT @ jacobian
-        return problem.result(x, torch.linalg.pinv(normal, hermitian=True), final)
+        steps, x = self.settings.iterations if iterations is None else iterations, None
+        # Two positions determine a motion.
+        counts = [count for count in self.settings.growth if tracks.times[1] < count < tracks.count]
+        for count in counts:
+            problem = _Problem(self, tracks.first(count), priors, known or {})
+            x = problem.descend(problem.start() if x is None else x, steps)[0]
+        problem = _Problem(self, tracks, priors, known or {})
+        return problem.result(*problem.descend(problem.start() if x is None else x, steps))
 
 
 class _Problem:
     """A batch of tracks whose unknowns are vectors: q and v at the first frame, then properties in units of std."""
 
-    def __init__(self, fit: TrackFit, tracks: MotionTracks, priors: Priors) -> None:
+    def __init__(self, fit: TrackFit, tracks: MotionTracks, priors: Priors, known: Mapping[str, Tensor]) -> None:
         self.fit, self.tracks = fit, tracks
+        self.known = {name: value.double() for name, value in known.items()}
         self.read, self.std = tracks.positions.double(), tracks.std.double()
         self.means, self.stds = ({name: value.double() for name, value in part.items()} for part in priors)
         self.size = self.read.shape[-1]
 
     def start(self) -> Tensor:
-        """A parabola through the first samples, at the prior's means."""
+        """The first position with its velocity or else a parabola through the first ones, at the prior's means."""
+        numbers = sum(mean[0].numel() for mean in self.means.values())
+        rest = self.read.new_zeros(len(self.read), numbers)
+        if self.tracks.first_velocity is not None:
+            return torch.cat([self.read[:, 0], self.tracks.first_velocity.double(), rest], 1)
         seconds = self.fit.engine.dt * torch.tensor(self.tracks.times).to(self.read)
         q = self.read.diff(dim=-1, prepend=torch.zeros_like(self.read[..., :1])) if self.tracks.absolute else self.read
         steps = self.fit.coordinates.difference(q[:, :-1], q[:, 1:])
@@ -169,8 +195,25 @@ class _Problem:
         powers = seconds[:count, None] ** torch.arange(min(3, count)).to(seconds)
         weight = 1.0 / self.std[:, :count].mean(-1, keepdim=True)
         coefficients = torch.linalg.lstsq(powers * weight, unwound[:, :count] * weight).solution
-        numbers = sum(mean[0].numel() for mean in self.means.values())
-        return torch.cat([coefficients[:, 0], coefficients[:, 1], coefficients.new_zeros(len(q), numbers)], 1)
+        return torch.cat([coefficients[:, 0], coefficients[:, 1], rest], 1)
+
+    def descend(self, x: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Minimize the cost from `x` on: unknowns, cost, its Jacobian, and the last state with its derivative."""
+        cost, residuals, jacobian, final = self.linearize(x)
+        damping = torch.full_like(x[:, :1], self.fit.settings.damping)
+        for _ in range(iterations):
+            normal, gradient = jacobian.mT @ jacobian, (jacobian.mT @ residuals[..., None])[..., 0]
+            scaled = normal + torch.diag_embed(damping * normal.diagonal(dim1=1, dim2=2))
+            trial = x - torch.linalg.solve_ex(scaled, gradient).result
+            outcome = self.linearize(torch.where(trial.isfinite().all(1, True), trial, x))
+            better = outcome[0] < cost
+            x = torch.where(better[:, None], trial, x)
+            cost, residuals, jacobian, final = (
+                torch.where(better.reshape(-1, *(1,) * (new.dim() - 1)), new, old)
+                for new, old in zip(outcome, (cost, residuals, jacobian, final), strict=True)
+            )
+            damping = torch.where(better[:, None], 0.2 * damping, 5.0 * damping).clamp(1e-6, 1e4)
+        return x, cost, jacobian, final
 
     def properties(self, x: Tensor) -> dict[str, Tensor]:
         """Values of the properties of some worlds, a multiple of the batch; never near zero."""
@@ -182,6 +225,12 @@ class _Problem:
             values[name], at = torch.maximum(own + std * z, 0.02 * own), at + width
         return values
 
+    def leaves(self, values: Mapping[str, Tensor], worlds: int) -> Mapping[str, Tensor]:
+        """Leaves of the engine's properties of some worlds, a multiple of the batch."""
+        repeats = worlds // len(self.read)
+        known = {name: part.repeat(repeats, *(1,) * (part.dim() - 1)) for name, part in self.known.items()}
+        return self.fit.leaves({**values, **known})
+
     def linearize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Cost, weighted residuals, their derivative by the unknowns, and the last state with its derivative.
 
@@ -192,7 +241,7 @@ class _Problem:
         worlds = (x + offsets[:, None]).flatten(0, 1)
         start = State(*worlds[:, : 2 * self.size].split(self.size, 1))
         values = self.properties(worlds)
-        path = self.fit.engine.rollout(start, tracks.count - 1, properties=self.fit.leaves(values))
+        path = self.fit.engine.rollout(start, tracks.count - 1, properties=self.leaves(values, len(worlds)))
         final = torch.cat([path.q[:, -1], path.v[:, -1]], 1).unflatten(0, (-1, batch))
         predicted, rate = path.q[:, list(tracks.times)], path.v[:, -1]
         points = None if tracks.points is None or self.fit.points is None else self.fit.points(predicted, values)
@@ -218,8 +267,9 @@ class _Problem:
         jacobian, by_start = (((part[1:] - part[:1]) / settings.step).movedim(0, -1) for part in (residuals, final))
         return cost, residuals[0], jacobian, torch.cat([final[0][..., None], by_start], -1).nan_to_num(0.0, 0.0, 0.0)
 
-    def result(self, x: Tensor, covariance: Tensor, final: Tensor) -> FittedMotion:
+    def result(self, x: Tensor, cost: Tensor, jacobian: Tensor, final: Tensor) -> FittedMotion:
         """Fit in units of the quantities."""
+        covariance = torch.linalg.pinv(jacobian.mT @ jacobian, hermitian=True)
         variance = (final[..., 1:] @ covariance @ final[..., 1:].mT).diagonal(dim1=1, dim2=2)
         state, deviation = (State(*part.split(self.size, 1)) for part in (final[..., 0], variance.clamp_min(0).sqrt()))
         stds, at = {}, 2 * self.size
@@ -229,6 +279,6 @@ class _Problem:
             stds[name] = self.stds[name] * relative[:, at : at + width].reshape(mean.shape)
             at += width
         start, values = State(*x[:, : 2 * self.size].split(self.size, 1)), self.properties(x)
-        path = self.fit.engine.rollout(start, self.tracks.count - 1, properties=self.fit.leaves(values))
+        path = self.fit.engine.rollout(start, self.tracks.count - 1, properties=self.leaves(values, len(x)))
         present = State(self.fit.coordinates.unwind(state.q), state.v)
-        return FittedMotion(present, deviation, values, stds, path.q[:, list(self.tracks.times)])
+        return FittedMotion(present, deviation, values, stds, path.q[:, list(self.tracks.times)], cost)

@@ -158,7 +158,7 @@ class Predictor:
         pixels = torch.from_numpy(np.stack([item.frame for item in (*context, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        observation = self.model.encoder.linked(self.model.observe(windows), memory.observation)
+        observation = self.model.encoder.linked(self.model.observe(windows, fitted=False), memory.observation)
         memory.observation = observation
         properties, appearance = observation.properties, observation.appearance
         rollout = self.model.simulate(self.model.initial_state(observation), self.steps, None, properties)

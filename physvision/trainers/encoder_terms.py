@@ -24,6 +24,8 @@ from physvision.trainers.supervision import Supervision
 _MAX_LATER = 8.0
 # Error, in standard deviations, beyond which its likelihood falls exponentially.
 _OUTLIER = 3.0
+# Weight of the likelihood of errors of the state: it teaches standard deviations alone.
+_STATE_STD_WEIGHT = 0.1
 
 
 def segmentation_terms(
@@ -113,6 +115,18 @@ def later_terms(
     return {"later": ramp * loss.later_weight * len(rows) / sample.batch * distance}
 
 
+def estimate_terms(encoder: Encoder, observation: Observation, sample: Sample, weight: float) -> dict[str, Tensor]:
+    """Compute the losses of an encoder's properties, its tracks and its standard deviations on a prepared batch.
+
+    Args:
+        encoder: Encoder of the observation.
+        observation: Its estimates, in the order of the labels.
+        sample: Prepared batch.
+        weight: Weight of properties and tracks.
+    """
+    return property_terms(encoder, observation, sample, weight) | state_std_terms(encoder, observation, sample)
+
+
 def property_terms(encoder: Encoder, observation: Observation, sample: Sample, weight: float) -> dict[str, Tensor]:
     """Compute the loss of an encoder's properties on a prepared batch, if it estimates any, and of its tracks."""
     if not observation.property_std or not sample.properties:
@@ -127,6 +141,28 @@ def property_terms(encoder: Encoder, observation: Observation, sample: Sample, w
     if isinstance(encoder, LinkEncoder) and sample.trajectory is not None:
         terms["tracks"] = weight * track_loss(encoder, observation, sample)
     return terms
+
+
+def state_std_terms(encoder: Encoder, observation: Observation, sample: Sample) -> dict[str, Tensor]:
+    """Compute the negative log-likelihood of a table encoder's errors, constants here, given their deviations."""
+    if not isinstance(encoder, TableEncoder) or sample.ahead is None or not bool(sample.labeled.any()):
+        return {}
+    assert observation.position_std is not None
+    assert observation.velocity_std is not None
+    true = sample.ahead.state(0)
+    present = torch.ones_like(true.q[:, ::3], dtype=torch.bool)
+    if sample.properties and "present" in sample.properties:
+        present = sample.properties["present"] > 0.5
+    weight = (sample.labeled[:, None] & present)[..., None].expand(-1, -1, 2)
+    terms = []
+    for known, value, std in (
+        (true.q, observation.positions[:, -1], observation.position_std[:, -1]),
+        (true.v, observation.velocities[:, -1], observation.velocity_std[:, -1]),
+    ):
+        error, std = ((part.unflatten(1, (-1, 3))[..., :2]) for part in ((value - known).detach(), std))
+        likelihood = robust_likelihood(torch.where(weight, error, 0.0), torch.where(weight, std, 1.0), _OUTLIER)
+        terms.append(torch.where(weight, likelihood, 0.0).sum() / weight.numel())
+    return {"state_std": _STATE_STD_WEIGHT * torch.stack(terms).sum()}
 
 
 def track_loss(encoder: LinkEncoder, observation: Observation, sample: Sample) -> Float[Tensor, ""]:

@@ -26,7 +26,7 @@ from physvision.models.segmenting_encoder import Segmentation, SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
 from physvision.trainers.checkpoints import fault_of_loading, keep_checkpoints_whole, load_weights
-from physvision.trainers.encoder_terms import later_terms, property_terms, segmentation_terms
+from physvision.trainers.encoder_terms import estimate_terms, later_terms, segmentation_terms
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.optimization import adam, clip_gradients
 from physvision.trainers.segmentation import SegmentationSupervision
@@ -187,7 +187,7 @@ class PredictionTraining(LightningModule):
             assert observation is not None
             ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
             terms |= segmentation_terms(self.segmentation, self.model, sample, segmented, observation.properties, ramp)
-            terms |= property_terms(self.model.encoder, observation, sample, self.property_weight)
+            terms |= estimate_terms(self.model.encoder, observation, sample, self.property_weight)
             terms |= later_terms(self.model, forecast, sample, self.supervision, ramp)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
@@ -207,7 +207,7 @@ class PredictionTraining(LightningModule):
             observation = self.aligned(encoded.to(torch.float32), sample)
             loss = self.supervision.state_loss(observation.trajectory[-1:], true[:1])
             terms = {"encoder": self.supervision.encoder_weight * loss}
-            terms |= property_terms(self.model.encoder, observation, sample, self.property_weight)
+            terms |= estimate_terms(self.model.encoder, observation, sample, self.property_weight)
         return terms | {"loss": torch.stack(list(terms.values())).sum()}
 
     def _predict(self, sample: Sample, steps: int) -> tuple[Estimate, Forecast, Segmentation | None]:

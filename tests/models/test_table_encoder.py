@@ -13,7 +13,8 @@ from physvision.core import State
 from physvision.models import BallCamera, CameraDecoder, ClipContext, TableEncoder, VggEncoder
 from physvision.models.segmentation import contrast_channels
 from physvision.models.table_encoder import CROP_CHANNELS, CROP_OUTPUTS
-from physvision.models.tabletop import back_project, project
+from physvision.models.table_motion import TableMotion, TableMotionSettings
+from physvision.models.tabletop import back_project, project, tabletop
 
 
 def encoder_of(network=None):
@@ -196,3 +197,44 @@ def test_flow_becomes_motion_on_the_table_under_a_moving_camera(seed, monkeypatc
     correction = torch.tensor([1.5, -0.8]) - slope
     expected = slope + 4 * torch.tanh(correction / 4)
     assert velocity.tolist() == pytest.approx(expected.tolist(), abs=0.02)
+
+
+def test_windows_of_a_clip_are_read_as_they_are_by_themselves_before_its_background():
+    torch.manual_seed(2)
+    encoder = encoder_of().eval()
+    camera = encoder.camera.caster.camera
+    poses = rotated(camera, 0.01 * torch.randn(12, 2))[None].expand(2, -1, -1, -1)
+    frames = torch.stack([views(camera, poses[0]), torch.rand(12, 3, 64, 64)])
+    context = ClipContext(poses.float(), {"walls": torch.tensor([[1.0, 2.0, 60.0, 61.0], [0.0, 0.0, 64.0, 64.0]])})
+    windows = encoder._read_windows(frames, [5, 8], context)
+    assert [window.positions.shape for window in windows] == [(2, 1, 6)] * 2
+    for end, window in zip((5, 8), windows, strict=True):
+        recent = slice(end - 2, end + 1)
+        images = frames[:, encoder._background_frames(12)]
+        registered = encoder._registered(images, encoder._background_frames(12), end + 1, context).median(1).values
+        alone = encoder.encode(
+            frames[:, recent], ClipContext(context.extrinsics[:, recent], context.properties), False, registered
+        )[0]
+        torch.testing.assert_close(window.positions, alone.positions)
+        torch.testing.assert_close(window.properties["walls"], context.properties["walls"])
+
+
+def test_an_engine_changes_what_is_observed_in_evaluation_and_the_window_alone_stays():
+    torch.manual_seed(3)
+    plain = encoder_of().eval()
+    fitted = TableEncoder(
+        2,
+        (64, 64),
+        1 / 30,
+        plain.network,
+        BallCamera(2),
+        motion=TableMotion(tabletop(2), 2, TableMotionSettings(max_cost=1e9, position_std=0.5, velocity_std=5.0)),
+    )
+    fitted.load_state_dict(plain.state_dict())
+    fitted.eval()
+    frames = torch.rand(1, 8, 3, 64, 64)
+    assert dict(fitted.motion.named_parameters()) == {}
+    torch.testing.assert_close(fitted.observe_window(frames).positions, plain.observe(frames).positions)
+    observation, own = fitted.observe(frames), plain.observe(frames)
+    assert observation.positions.shape == own.positions.shape
+    assert not torch.equal(observation.velocities, own.velocities)

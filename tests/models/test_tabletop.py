@@ -316,3 +316,9 @@ def test_augmented_segmentation_is_that_of_the_frames_as_they_are():
         logits = encoder.train()._segment(frames, torch.zeros(2, 3, 64, 64))
         peaks = logits[:, :, 0].flatten(2).argmax(2)
         assert peaks.tolist() == [[5 * 32 + 20] * 3, [25 * 32 + 3] * 3]
+
+
+def test_walls_have_the_restitution_of_balls_where_they_have_none_of_their_own():
+    leaves = tabletop_leaves({"radius": torch.full((2, 3), 3.2), "restitution": torch.tensor([1.0, 0.8])})
+    torch.testing.assert_close(leaves["restitution"], torch.tensor([[1.0], [0.8]]).expand(2, 7))
+    torch.testing.assert_close(leaves["radius"], torch.tensor([3.2, 3.2, 3.2, 0, 0, 0, 0]).expand(2, 7))
