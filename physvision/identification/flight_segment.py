@@ -169,6 +169,8 @@ class FlightSegment:
         noise: Standard deviation of a coordinate, pixels.
         enters_flying: If true, the object flies when the clip begins, or when it enters the picture, so that nothing
             is known of its release.
+        hidden: Longest time for which a hand or a static object may have hidden the object after its release, s; zero
+            if its release is visible.
     """
 
     times: Samples
@@ -181,6 +183,7 @@ class FlightSegment:
     pull: Float[np.ndarray, "2"]
     noise: float
     enters_flying: bool = False
+    hidden: float = 0.0
 
 
 def flight_segments(evidence: Evidence) -> list[FlightSegment]:
@@ -228,7 +231,9 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
         estimate = _release_without_hand(evidence, path, times[start], positions[start], noise, hidden or 0.0, covered)
         is_on_path = path.distance(times[start], positions[start]) <= flight.offset_ratio * noise
         enters_flying = hidden is None and is_on_path and evidence.tracks[0].radius is not None
-        segments = [replace(segment(min(first, hand.stop), 0, *estimate), enters_flying=enters_flying)]
+        unseen = hidden if is_on_path and hidden else 0.0
+        begin = segment(min(first, hand.stop), 0, *estimate)
+        segments = [replace(begin, enters_flying=enters_flying, hidden=unseen)]
     max_count = int(np.searchsorted(times, times[first] + hold)) - start
     offset = count_offset_samples(times[start:end], positions[start:end], max_count, settings)
     if offset >= flight.min_hand_samples:

@@ -100,3 +100,14 @@ def test_what_flies_when_the_clip_begins_has_the_speed_of_its_first_sight():
     before, after = clip.motion.poses(clip.times[24] + np.array([-step, step]))[:, 0, :2]
     low, high = result.parameters["speed"].interval_95 or (np.nan, np.nan)
     assert low < np.linalg.norm(after - before) / (2 * step) < high
+
+
+def test_an_invisible_release_is_named_with_the_time_that_it_is_taken_for():
+    """What appears in flight in the middle of the picture may have been released earlier than a hand could hide it."""
+    clip = shot(0)
+    (track,) = tracks_of(clip, 0)
+    observed = np.arange(len(track)) >= 24
+    late = replace(track, observed=observed, sigma=np.where(observed, track.sigma, np.inf))
+    result = identify([late], "projectile", clip.known, size=clip.filming.size)
+    assert any("Its release is not visible" in warning for warning in result.warnings)
+    assert "before it is first seen" in result.parameters["angle"].meaning

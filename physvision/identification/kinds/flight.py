@@ -79,15 +79,29 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
         before = (sampled.values["release_time"] - sampled.time).clamp(min=0)
         return sampled.state.q + 0.5 * sampled.values["pull"] * before[:, None] ** 2
 
+    notes, meanings = _describe_release(segment)
     return MotionModel(
         kind, Particle("plane", dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second))), unknowns,
         partial(_setup, kind, known_gravity), observe, partial(_parameters, kind),
         {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
         *segment.window, {"pull": torch.from_numpy(segment.pull)} if by_hand else {}, scale=_scale,
         length_powers={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_length_power=1,
-        notes=[_ENTERS_FLYING] if segment.enters_flying else [],
-        meanings=dict.fromkeys(("speed", "angle"), "when first seen") if segment.enters_flying else {},
+        notes=notes, meanings=meanings,
     )  # fmt: skip
+
+
+def _describe_release(segment: FlightSegment) -> tuple[list[str], dict[str, str]]:
+    """Return a warning where the release is not visible, and what speed and angle are then."""
+    if segment.enters_flying:
+        return [_ENTERS_FLYING], dict.fromkeys(("speed", "angle"), "when first seen")
+    if segment.hidden:
+        note = (
+            f"Its release is not visible: it is taken to be at most {segment.hidden:.2g} s before the object is first "
+            "seen. If it was earlier, speed and angle are those at that time, and not at the release."
+        )
+        meaning = f"at a release at most {segment.hidden:.2g} s before it is first seen"
+        return [note], dict.fromkeys(("speed", "angle"), meaning)
+    return [], {}
 
 
 def _unknowns(
