@@ -18,7 +18,7 @@ SMALL = str(resources.folder("trainers") / "billiards-small.yaml")
 def tables(tmp_path_factory):
     """Data sets by their number of balls."""
     folder = tmp_path_factory.mktemp("tables")
-    recipes = {balls: BilliardsRecipe(trials=10, frames=16, balls=balls, speed=(1.0, 3.0)) for balls in (1, 3)}
+    recipes = {balls: BilliardsRecipe(trials=10, frames=20, balls=balls, speed=(1.0, 3.0)) for balls in (1, 3)}
     return {
         balls: str(generate(recipe, folder / str(balls), workers=1, progress=False))
         for balls, recipe in recipes.items()
@@ -39,6 +39,16 @@ def test_every_configuration_takes_a_step(tables, tmp_path, monkeypatch, over, b
     configurations = ["--config", SMALL, *(["--config", f"trainers/{over}.yaml"] if over else [])]
     data = ["--data.path", tables[balls], "--data.batch_size", "2", "--data.workers", "0"]
     brief = ["--trainer.fast_dev_run", "1", "--trainer.accelerator", "cpu", "--trainer.precision", "32"]
+    assert cli.main(["fit", *configurations, *data, *brief]) == 0
+
+
+@pytest.mark.parametrize("balls", [1, 3])
+def test_discs_of_unknown_colors_take_a_step_from_labels_of_some_trials(tables, tmp_path, monkeypatch, balls):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "start.yaml").write_text("model: {stages: {weights: null}}\n")
+    configurations = ["--config", f"trainers/discs-{balls}.yaml", "--config", "start.yaml"]
+    data = ["--data.path", tables[balls], "--data.batch_size", "4", "--data.labels.fraction", "0.5"]
+    brief = ["--trainer.fast_dev_run", "1", "--trainer.accelerator", "cpu"]
     assert cli.main(["fit", *configurations, *data, *brief]) == 0
 
 

@@ -1,0 +1,102 @@
+"""Discs on a clean table ten frames ahead: the model beside the five lines of code that a sceptic writes.
+
+The discs are red, green and blue on black, so that the centroid of a color channel is a disc's exact position, and the
+difference of the last two its velocity. The model is told neither colors nor radius, and learned from labels on 10 % of
+trials. Both predict by the same engine.
+
+    physvision generate billiards --trials 600 --out data/billiards
+    python experiments/discs_predictions.py [--model discs-3] [--data data/billiards]
+"""
+
+# pyright: reportCallIssue=false
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from held_out import held_out
+from jsonargparse import auto_cli
+from torch import Tensor, nn
+from torch.nn import functional
+
+from physvision.core import Coordinates, State, brightness
+from physvision.datasets import WindowShape
+from physvision.models import TableEncoder, load
+from physvision.models.object_order import aligned
+from physvision.trainers import PredictionTraining, Supervision
+
+AHEAD = 10
+
+
+def five_lines(frames: Tensor, balls: int, dt: float) -> State:
+    """State in the last frame by centroids of color channels."""
+    images, at = brightness(frames[:, -2:, :balls]).double(), torch.arange(64.0, dtype=torch.float64) + 0.5
+    total = images.sum((-1, -2))
+    centers = torch.stack([(images.sum(-2) * at).sum(-1) / total, (images.sum(-1) * at).sum(-1) / total], -1)
+    q, v = centers[:, 1], (centers[:, 1] - centers[:, 0]) / dt
+    return State(*(functional.pad(part, (0, 1)).flatten(1).float() for part in (q, v)))
+
+
+@torch.no_grad()
+def main(
+    model: Path = Path("discs-3"),
+    data: Path = Path("data/billiards"),
+    split: str = "valid",
+    batches: int = 24,
+    out: Path = Path("out"),
+):
+    """Print errors of balls at the last given frame and ten frames later.
+
+    Args:
+        model: Checkpoint of `trainers/discs-3.yaml` or `discs-1.yaml`.
+        data: Data set of as many balls.
+        split: Split of the trials.
+        batches: Number of batches of 16 windows.
+        out: Folder of the JSON with all numbers.
+    """
+    trained = load(model)
+    assert isinstance(trained.encoder, TableEncoder)
+    assert trained.scene is not None
+    module = PredictionTraining(trained, Supervision(Coordinates(trained.engine.nq))).eval()
+    output_layer: nn.Linear = trained.encoder.network.output_layer  # pyright: ignore
+    errors: dict[str, list[tuple[Tensor, Tensor]]] = {}
+    for raw in held_out(data, WindowShape(trained.scene.frames_in, AHEAD, 20), batches, split):
+        sample = module.prepare(raw)
+        assert sample.ahead is not None
+        true, present = sample.ahead.state(0), torch.ones_like(sample.ahead.q[:, 0, ::3], dtype=torch.bool)
+
+        def observed(fitted: bool, sample=sample, true=true, present=present) -> State:
+            observation = trained.observe(sample.observed, fitted=fitted)
+            return aligned(observation, true, present, torch.ones_like(sample.labeled)).state
+
+        ways = {"model": observed(True), "model, last window alone": observed(False)}
+        weights = output_layer.weight.clone(), output_layer.bias.clone()
+        nn.init.zeros_(output_layer.weight)
+        nn.init.zeros_(output_layer.bias)
+        ways["model, VGG output zeroed"] = observed(True)
+        output_layer.weight.copy_(weights[0])
+        output_layer.bias.copy_(weights[1])
+        ways["five lines"] = five_lines(sample.observed, present.shape[1], trained.engine.dt)
+        ways["true state"] = true
+        for name, state in ways.items():
+            path = trained.simulate(state, AHEAD)
+            apart = [
+                (path.q[:, step] - sample.ahead.q[:, step]).unflatten(1, (-1, 3))[..., :2].norm(dim=-1).flatten()
+                for step in (0, AHEAD)
+            ]
+            errors.setdefault(name, []).append((apart[0], apart[1]))
+    claims: dict[str, float] = {}
+    print(f"{'error of balls, px':<28}{'now':>8}{'median':>10}{'95 %':>8}   ({AHEAD} frames ahead)")
+    for name, parts in errors.items():
+        now, later = (torch.cat(part) for part in zip(*parts, strict=True))
+        row = float(now.median()), float(later.median()), float(later.quantile(0.95))
+        claims |= {f"{name}: {key}": value for key, value in zip(("now", "median", "p95"), row, strict=True)}
+        print(f"{name:<28}{row[0]:>8.4f}{row[1]:>10.4f}{row[2]:>8.3f}")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "discs_predictions.json").write_text(json.dumps(claims, indent=1))
+
+
+if __name__ == "__main__":
+    auto_cli(main)
