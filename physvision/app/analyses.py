@@ -24,6 +24,10 @@ FILES = {
     "report.html": "text/html; charset=utf-8",
     "prediction.mp4": "video/mp4",
     "analysis.json": "application/json",
+    "predicted_report.html": "text/html; charset=utf-8",
+    "predicted_film.mp4": "video/mp4",
+    "predicted_states.csv": "text/csv; charset=utf-8",
+    "predicted_states.npz": "application/octet-stream",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,12 +67,7 @@ class JobRunner:
             return 409, {"error": "wait until the analysis is complete"}
         try:
             event = await self._worker.ask("simulate", request=request, **self._job(analysis))
-            if event["event"] == "failed" and event["message"] == "lost":
-                # The worker that had the fit has ended, or has had many others since.
-                saved = (analysis.folder / "files" / "analysis.json").read_text(encoding="utf-8")
-                await self._worker.ask("restore", **{**self._job(analysis), "request": saved})
-                event = await self._worker.ask("simulate", request=request, **self._job(analysis))
-        except (TimeoutError, OSError):
+        except TimeoutError:
             return NO_ANSWER, {"error": "the worker is busy with another analysis"}
         if event["event"] == "done":
             return 200, event["data"]
@@ -102,5 +96,5 @@ class JobRunner:
                 advice = "Your clip and what was found are kept; try again."
                 analysis.update(job=None, error=f"{event['message']} during this step ({kind}). {advice}")
 
-        analysis.update(job={"kind": kind, "stage": "waiting", "fraction": 0.0, "begin": time.time()}, error=None)
+        analysis.update(job={"kind": kind, "stage": "waiting", "fraction": 0.0}, error=None)
         self._numbers[analysis.id] = self._worker.submit(kind, listen, **{**self._job(analysis), **extra})

@@ -135,6 +135,31 @@ class SimulateRequest:
 
 
 @dataclass(frozen=True)
+class PredictRequest:
+    """Request to predict a clip by a checkpoint.
+
+    Attributes:
+        checkpoint: Name of a checkpoint that comes with physvision.
+        horizon: Time to predict ahead, s.
+        fps: Frame rate to resample the clip to, frames a second.
+        size: Side of the square, or width,height, to resize to, px.
+        crop: Part of the picture to use, x, y, width, height, px.
+        scale: Pixels a meter, or a known length as "120px=0.5m".
+        film: If true, the film with the prediction is drawn.
+        force: If true, a clip outside the checkpoint's domain is predicted too.
+    """
+
+    checkpoint: str
+    horizon: float = 1.0
+    fps: float | None = None
+    size: str | None = None
+    crop: tuple[float, float, float, float] | None = None
+    scale: str | None = None
+    film: bool = True
+    force: bool = False
+
+
+@dataclass(frozen=True)
 class ExportRequest:
     """Request to write the files of a result.
 
@@ -216,6 +241,23 @@ class SavedTrack:
 
 
 @dataclass(frozen=True)
+class SavedTracks:
+    """Tracks of a clip in a file, from which another worker goes on.
+
+    Attributes:
+        size: Width and height of the picture, px.
+        tracks: Tracks that were found.
+        first: Number of the frame that is their first sample.
+        crop: Part of the picture that was tracked, px.
+    """
+
+    size: tuple[float, float]
+    tracks: tuple[SavedTrack, ...]
+    first: int = 0
+    crop: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
 class SavedAnalysis:
     """Analysis in a file: everything that a result is fitted to, and the kinds that were compared.
 
@@ -245,7 +287,7 @@ class SavedAnalysis:
 
     def text(self) -> str:
         """Return the contents of the file."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return to_json(self)
 
     @classmethod
     def read(cls, text: str) -> SavedAnalysis:
@@ -260,6 +302,11 @@ class SavedAnalysis:
         if not saved.tracks or not all(0 < side < 1e6 for side in saved.size):
             raise InputError("analysis: expected tracks, and the size of the picture")
         return replace(saved, name=saved.name[:200])
+
+
+def to_json(saved: SavedAnalysis | SavedTracks) -> str:
+    """Return a dataclass of the schema as JSON."""
+    return json.dumps(asdict(saved), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_request(kind: type[Request], text: str, name: str = "request") -> Request:

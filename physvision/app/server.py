@@ -52,11 +52,11 @@ class Server:
         self.store, self.worker, self._settings = Store(folder, settings), worker, settings
         self.runner = JobRunner(worker)
         self.first: Analysis | None = None
-        worker.on_ready = self._show_kinds
+        worker.on_ready = self._show_choices
 
-    def _show_kinds(self) -> None:
+    def _show_choices(self) -> None:
         for analysis in self.store:
-            analysis.update(kinds=self.worker.kinds)
+            analysis.update(choices=self.worker.choices)
 
     def routes(self) -> list[Route]:
         """Return all routes; names in paths are looked up, and never part of a file's path."""
@@ -99,8 +99,8 @@ class Server:
 
     def _begin(self, name: str, clip: Path | None = None) -> Analysis:
         analysis = self.store.add(name, clip)
-        if self.worker.kinds is not None:
-            analysis.update(kinds=self.worker.kinds)
+        if self.worker.choices is not None:
+            analysis.update(choices=self.worker.choices)
         return analysis
 
     async def upload(self, request: Request) -> Response:
@@ -168,7 +168,7 @@ class Server:
             raise HTTPException(404, "no such file")
         disposition = "inline" if name.endswith((".html", ".mp4")) else "attachment"
         headers = {"Content-Disposition": f'{disposition}; filename="{name}"'}
-        if name == "report.html":
+        if name.endswith(".html"):
             headers["Content-Security-Policy"] = _REPORT_POLICY
         return FileResponse(path, media_type=FILES[name], headers=headers)
 
@@ -176,7 +176,7 @@ class Server:
         """Run a job of the worker on an analysis; a request's text is read by the worker alone."""
         analysis, kind = self._analysis(request), request.path_params["job"]
         text = await receive_text(request.stream(), self._settings.max_request_bytes)
-        if kind in ("track", "identify", "export"):
+        if kind in ("track", "identify", "export", "predict"):
             if not self.runner.start(analysis, kind, text):
                 raise HTTPException(409, "this analysis is busy; cancel first")
             return JSONResponse({}, 202)

@@ -13,16 +13,20 @@ import numpy as np
 
 from physvision import video
 from physvision.app.exports import write_motion_table
+from physvision.app.predicting import PREDICTION_FILES, checkpoint_cards, predict_clip, predict_command
 from physvision.app.results import describe_result, describe_tracks, future_times, to_list
 from physvision.app.schema import (
     VERSION,
     ExportRequest,
     IdentifyRequest,
+    PredictRequest,
     SavedAnalysis,
     SavedTrack,
+    SavedTracks,
     SimulateRequest,
     TrackRequest,
     read_request,
+    to_json,
 )
 from physvision.app.settings import DEFAULT_SETTINGS, AppSettings
 from physvision.app.what_if import WhatIf
@@ -67,9 +71,10 @@ class Tasks:
         self._settings = settings
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
-    def kinds(self) -> dict[str, list[str]]:
-        """Return the known values that each kind of motion uses."""
-        return {name: list(kind.known_names) for name, kind in KINDS.items()}
+    def choices(self) -> dict[str, Any]:
+        """Return what the page offers: the known values of each kind of motion, and the checkpoints."""
+        kinds = {name: list(kind.known_names) for name, kind in KINDS.items()}
+        return {"kinds": kinds, "checkpoints": checkpoint_cards()}
 
     def run(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Run the task of a job, and return its result.
@@ -85,22 +90,47 @@ class Tasks:
             "identify": self._identify,
             "simulate": self._simulate,
             "export": self._export,
+            "predict": self._predict,
             "restore": self._restore,
         }[job["kind"]]
         return task(job, progress)
 
-    def _keep(self, name: str, session: Session) -> None:
-        self._sessions[name] = session
-        self._sessions.move_to_end(name)
+    def _begin(self, job: Mapping[str, Any], session: Session) -> None:
+        """Remember a session, and save its tracks for a worker that goes on after this one."""
+        self._remember(job, session)
+        tracks = tuple(map(SavedTrack.of, session.tracks))
+        saved = SavedTracks(session.size, tracks, session.first, session.crop)
+        _tracks_path(job).write_text(to_json(saved), encoding="utf-8")
+        _remove_results(job)
+
+    def _remember(self, job: Mapping[str, Any], session: Session) -> None:
+        self._sessions[job["analysis"]] = session
+        self._sessions.move_to_end(job["analysis"])
         while len(self._sessions) > self._settings.sessions:
             self._sessions.popitem(last=False)
 
     def _session(self, job: Mapping[str, Any]) -> Session:
+        """Return the session of an analysis; that of a worker that has ended is read from its file."""
         session = self._sessions.get(job["analysis"])
         if session is None:
-            raise InputError("lost")
-        self._sessions.move_to_end(job["analysis"])
+            if not (path := _tracks_path(job)).is_file():
+                raise InputError("nothing was tracked yet")
+            saved = read_request(SavedTracks, path.read_text(encoding="utf-8"), "tracks")
+            session = Session(saved.size, _read_tracks(saved.tracks), saved.first, saved.crop)
+        self._remember(job, session)
         return session
+
+    def _identified(self, job: Mapping[str, Any]) -> tuple[Session, IdentifyRequest, WhatIf]:
+        """Return the session of an analysis with its last result; that of a worker that has ended is fitted again."""
+        session = self._session(job)
+        if session.what_if is None or session.request is None:
+            if not (path := Path(job["files"]) / "analysis.json").is_file():
+                raise InputError("identify the motion first")
+            saved = SavedAnalysis.read(path.read_text(encoding="utf-8"))
+            result, _, _ = _fit(session, replace(saved.request, motion=saved.motion), lambda **data: None)
+            session.request = saved.request
+            session.what_if = _what_if(replace(result, odds=dict(saved.odds), rejected=dict(saved.rejected)))
+        return session, session.request, session.what_if
 
     def _show_frames(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Write the frames of a clip as pictures for the page."""
@@ -112,6 +142,7 @@ class Tasks:
         side = settings.long_frame_side if info.frames > settings.long_frames else settings.frame_side
         shrink = min(1.0, side / max(info.width, info.height))
         size = (max(1, round(shrink * info.width)), max(1, round(shrink * info.height)))
+        due = 0  # frame at which the page is told again
         clip = {"width": info.width, "height": info.height, "times": [], "count": info.frames, "notes": []}
         for number, (time, frame) in enumerate(
             video.stream(job["clip"], "rgb", on_truncation=lambda message: clip["notes"].append(message))
@@ -125,7 +156,8 @@ class Tasks:
             _, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, settings.frame_quality])
             (folder / f"{number:06d}.jpg").write_bytes(data.tobytes())
             clip["times"].append(round(time, 6))
-            if number in (0, 15) or number % 150 == 149:
+            if number >= due:
+                due = max(15, 2 * number)
                 progress(**clip)
         return clip
 
@@ -148,12 +180,10 @@ class Tasks:
         tracks = find_tracks(job["clip"], object=box, crop=request.crop, start=request.start, stop=request.stop)
         times = video.read_timestamps(job["clip"])
         first = int(np.searchsorted(times, (request.start or 0.0) - 1e-9))
-        session = self._sessions.get(job["analysis"])
-        if box is not None and session is not None:
-            tracks = _add_track(session.tracks, tracks[0])
-        session = Session((float(info.width), float(info.height)), tracks, first, request.crop)
-        self._keep(job["analysis"], session)
-        return {"tracks": describe_tracks(tracks, first), "result": None}
+        if box is not None and _tracks_path(job).is_file():
+            tracks = _add_track(self._session(job).tracks, tracks[0])
+        self._begin(job, Session((float(info.width), float(info.height)), tracks, first, request.crop))
+        return {"tracks": describe_tracks(tracks, first), "result": None, "files": []}
 
     def _identify(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Identify the motion of the tracks that were chosen."""
@@ -168,10 +198,7 @@ class Tasks:
         """Save an analysis, and return its result for the page."""
         assert session.request is not None
         command = session.request.command(job["name"], session.crop, len(session.tracks))
-        folder = Path(job["files"])
-        folder.mkdir(exist_ok=True)
-        for path in folder.iterdir():  # files of an earlier result
-            path.unlink()
+        folder = _remove_results(job)
         values = {name: entry.value for name, entry in result.parameters.items() if entry.value is not None}
         saved = SavedAnalysis(
             VERSION, job["name"], session.size, tuple(map(SavedTrack.of, session.tracks)), session.request,
@@ -183,35 +210,39 @@ class Tasks:
 
     def _simulate(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Simulate the motion with other values."""
-        request, session = read_request(SimulateRequest, job["request"]), self._session(job)
-        if session.what_if is None:
-            raise InputError("lost")
-        result = session.what_if.result
+        request = read_request(SimulateRequest, job["request"])
+        _, _, what_if = self._identified(job)
+        result = what_if.result
         times = np.concatenate([result.evidence.times.numpy(), future_times(result)])
-        positions, values = session.what_if.simulate(request.values, times)
+        positions, values = what_if.simulate(request.values, times)
         return {"positions": to_list(positions, 2), "values": values}
 
     def _export(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Write the files of a result, the film among them where it is wanted."""
-        request, session = read_request(ExportRequest, job["request"]), self._session(job)
-        if session.what_if is None or session.request is None:
-            raise InputError("identify the motion first")
+        request = read_request(ExportRequest, job["request"])
+        session, identify_request, what_if = self._identified(job)
         if request.decimal not in (".", ","):
             raise InputError(f"decimal: expected a point or a comma, got {request.decimal!r}")
-        result, folder = session.what_if.result, Path(job["files"])
+        result, folder = what_if.result, Path(job["files"])
         progress(stage="writing the files", fraction=0.1)
         source = job["clip"] if request.film and job["clip"] is not None else session.tracks
         start = float(result.evidence.times[0]) / _slow_motion(session, result)
         paths = save_results(result, folder, source, request.film, start, request.decimal)
-        paths.append(write_motion_table(result, session.request, folder / "motion.csv", request.decimal))
+        paths.append(write_motion_table(result, identify_request, folder / "motion.csv", request.decimal))
         return {"files": sorted({"analysis.json", *(path.name for path in paths)})}
+
+    def _predict(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        """Predict the clip by a checkpoint."""
+        progress(stage="predicting", fraction=0.0)
+        request = read_request(PredictRequest, job["request"])
+        return {"prediction": {"files": predict_clip(job), "command": predict_command(request, job["name"])}}
 
     def _restore(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Open a saved analysis: its kind is fitted again to its tracks, the other kinds are as they were."""
         saved = SavedAnalysis.read(job["request"])
-        tracks = [entry.track(f"analysis.tracks[{index}]") for index, entry in enumerate(saved.tracks)]
+        tracks = _read_tracks(saved.tracks)
         session = Session(saved.size, tracks, request=saved.request, crop=saved.crop)
-        self._keep(job["analysis"], session)
+        self._begin(job, session)
         result, window, indices = _fit(session, replace(saved.request, motion=saved.motion), progress)
         if saved.odds:
             result = replace(result, odds=dict(saved.odds), rejected=dict(saved.rejected))
@@ -219,6 +250,25 @@ class Tasks:
         shown = self._present({**job, "name": saved.name}, session, result, window, indices)
         size = {"width": saved.size[0], "height": saved.size[1]}
         return {"name": saved.name, "size": size, "tracks": describe_tracks(tracks, 0), **shown}
+
+
+def _tracks_path(job: Mapping[str, Any]) -> Path:
+    """Return the path of an analysis' tracks, which is not among the files that are served."""
+    return Path(job["files"]).with_name("tracks.json")
+
+
+def _read_tracks(saved: Sequence[SavedTrack]) -> list[Track]:
+    return [entry.track(f"tracks[{index}]") for index, entry in enumerate(saved)]
+
+
+def _remove_results(job: Mapping[str, Any]) -> Path:
+    """Remove the files of an earlier result, and return their folder; those of a prediction stay."""
+    folder = Path(job["files"])
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in PREDICTION_FILES.values():
+            path.unlink()
+    return folder
 
 
 def _fit(session: Session, request: IdentifyRequest, progress: Progress) -> tuple[Identification, slice, Sequence[int]]:
@@ -248,9 +298,9 @@ def _fit(session: Session, request: IdentifyRequest, progress: Progress) -> tupl
 
 
 def _what_if(result: Identification) -> WhatIf:
-    """Return the simulation for the sliders; its first run, which takes a second, is made here."""
+    """Return the simulation for the sliders, ready to answer at once."""
     what_if = WhatIf(result)
-    what_if.simulate({}, result.evidence.times.numpy())
+    what_if.warm_up()
     return what_if
 
 

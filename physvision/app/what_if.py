@@ -2,11 +2,12 @@
 
 A fit has unknowns, such as the radius of a circle in pixels, of which the physical parameters are functions. Another
 length is a point of the unknowns at which that parameter has its new value, where the scale of the picture and gravity
-stay as they are, and everything else changes as little as that allows. It is found by Gauss–Newton steps on
+stay as they are, and as few others change as that allows. It is found by Gauss–Newton steps on
 
-    w_h (p(z) − target) / s,   (p_other(z) − p_other(z₀)) / s,   w_z (z − z₀)
+    w_h (p(z) − target) / s,   w (p_other(z) − p_other(z₀)) / s,   w_z (z − z₀)
 
-with a large w_h for the new value, the scale and gravity, and a small w_z.
+with a large w_h for the new value, the scale and gravity, and a small w_z. The weights w = |residual|^(-1/2) make the
+second part the sum of absolute changes: a period that must change does not pull at an amplitude that need not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from physvision.core import InputError
 from physvision.identification import Identification
 
 _HARD_WEIGHT, _UNKNOWN_WEIGHT = 1e4, 1e-2
-_MAX_STEPS, _MAX_STEP, _TOLERANCE = 12, 1.0, 1e-3
+_MAX_STEPS, _MAX_STEP, _TOLERANCE = 16, 1.0, 1e-3
+_MIN_CHANGE, _MAX_MISS = 1e-4, 1e-3  # relative
 
 
 class WhatIf:
@@ -47,6 +49,11 @@ class WhatIf:
         self._begin = self._quantities(self._z)
         self._last = self._z  # of the last simulation, which is close to the next one of the same slider
 
+    def warm_up(self) -> None:
+        """Run the simulation once, since the first run takes a second."""
+        name = self._names[0] if self._names else None
+        self.simulate({name: float(self._begin[0])} if name else {}, self.result.evidence.times.numpy())
+
     def simulate(self, targets: Mapping[str, float], times: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Return the positions at times, (times, 2 · objects), px, and all parameters of the changed motion.
 
@@ -60,8 +67,11 @@ class WhatIf:
         unknown = [name for name in targets if name not in self._names]
         if unknown:
             raise InputError(f"simulate: expected some of {', '.join(self._names)}, got {unknown[0]!r}")
-        z = self._solve(targets)
+        z = self._solve(targets) if targets else self._z
         positions = replace(self._fit, z=z).positions(torch.from_numpy(times)).numpy()
+        during_clip = (times >= self._fit.start_time) & (times <= float(self._fit.evidence.times[-1]))
+        if not np.isfinite(positions[during_clip]).all():
+            raise InputError("the simulation fails at that value")
         values = self._quantities(z).tolist()
         return positions, dict(zip(self._names, values, strict=False))
 
@@ -83,15 +93,19 @@ class WhatIf:
         for _ in range(_MAX_STEPS):
             jacobian = torch.autograd.functional.jacobian(self._quantities, z, vectorize=True)
             assert isinstance(jacobian, Tensor)
-            residuals = weights * (self._quantities(z) - goal) / sizes
-            rows = torch.cat([(weights / sizes)[:, None] * jacobian, _UNKNOWN_WEIGHT * torch.eye(len(z)).double()])
+            changes = (self._quantities(z) - goal) / sizes
+            change_weights = torch.where(weights == 1, changes.abs().clamp(min=_MIN_CHANGE).rsqrt(), weights)
+            residuals = change_weights * changes
+            rows = torch.cat(
+                [(change_weights / sizes)[:, None] * jacobian, _UNKNOWN_WEIGHT * torch.eye(len(z)).double()]
+            )
             errors = torch.cat([residuals, _UNKNOWN_WEIGHT * (z - self._z)])
             step = torch.linalg.lstsq(rows, -errors[:, None]).solution[:, 0]
             z = z + step * min(1.0, _MAX_STEP / max(float(step.abs().max()), 1e-12))
             if float(step.abs().max()) < _TOLERANCE:
                 break
-        misses = (weights * (self._quantities(z) - goal) / sizes)[weights == _HARD_WEIGHT] / _HARD_WEIGHT
-        if not float(misses.abs().max()) < 1e-2:
+        misses = ((self._quantities(z) - goal) / sizes)[weights == _HARD_WEIGHT]
+        if not float(misses.abs().max()) < _MAX_MISS:
             self._last = self._z
             raise InputError("this motion cannot have that value; the others would have to change too much")
         self._last = z.detach()

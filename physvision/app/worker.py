@@ -128,7 +128,7 @@ def main() -> int:
         data = tasks.run(job, progress)
         connection.send(id=job["id"], event="done", data=data)
 
-    connection.send(event="ready", kinds=tasks.kinds())
+    connection.send(event="ready", choices=tasks.choices())
     threading.Thread(target=frames.run, args=(execute, report), daemon=True).start()
     jobs.run(execute, report)
     return 0

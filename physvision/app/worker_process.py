@@ -50,7 +50,7 @@ class WorkerProcess:
         self._tasks: set[asyncio.Task] = set()
         self._number = 0
         self._closing = False
-        self.kinds: dict[str, list[str]] | None = None
+        self.choices: dict[str, Any] | None = None
         self.on_ready: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
@@ -125,7 +125,7 @@ class WorkerProcess:
         except ValueError:  # no JSON, or a line over the limit: the process is out of order
             process.kill()
         code = await process.wait()
-        self.kinds = None
+        self.choices = None
         if self._closing:
             return
         interrupted = [number for number, job in self._jobs.items() if job.running]
@@ -141,7 +141,7 @@ class WorkerProcess:
     def _dispatch(self, line: bytes) -> None:
         event = json.loads(line)
         if event["event"] == "ready":
-            self.kinds = event["kinds"]
+            self.choices = event["choices"]
             self.on_ready()
             return
         job = self._jobs.get(event["id"])

@@ -52,7 +52,7 @@ def run(job):
         send(id=job["id"], event="failed", message=str(error))
 
 
-send(event="ready", kinds={"pendulum": ["gravity"]})
+send(event="ready", choices={"kinds": {"pendulum": ["gravity"]}, "checkpoints": {}})
 for line in sys.stdin:
     message = json.loads(line)
     if "cancel" in message:

@@ -4,6 +4,7 @@ import { $, h, toggle } from "./elements.js";
 import { Film, polyline, ring } from "./film.js";
 import { Tool } from "./handles.js";
 import { KnownValues, LENGTHS, decimal } from "./known.js";
+import { offerCheckpoints, predictRequest, showPrediction } from "./predict.js";
 import { Result } from "./result.js";
 import { setUpStart } from "./start.js";
 import { follow, first, post, upload } from "./server.js";
@@ -29,6 +30,7 @@ function open(analysis) {
   $("start").hidden = true;
   $("work").hidden = $("new").hidden = false;
   result.clear(id);
+  showPrediction(id, null);
   say(null);
   unfollow = follow(id, change, () => say("The application has ended, or no longer has this analysis. Start it again, and open the film anew."));
   $("main").focus({ preventScroll: true });
@@ -41,7 +43,8 @@ function change(changes) {
   if (document.title === state.name) document.title = `${state.name} · physvision`;
   if ("clip" in changes || "size" in changes) showClip();
   if ("tracks" in changes) showTracks();
-  if ("kinds" in changes && state.kinds) showKinds();
+  if ("choices" in changes && state.choices) showKinds();
+  if ("prediction" in changes) showPrediction(id, state.prediction);
   if ("job" in changes) showJob();
   if ("error" in changes) say(state.error);
   if ("result" in changes) {
@@ -217,13 +220,14 @@ function view() {
 function showKinds() {
   const select = $("motion"), value = select.value;
   select.replaceChildren(h("option", { value: "" }, "find it out"),
-    ...Object.keys(state.kinds).map((kind) => h("option", { value: kind }, kind.replaceAll("_", " "))));
+    ...Object.keys(state.choices.kinds).map((kind) => h("option", { value: kind }, kind.replaceAll("_", " "))));
   select.value = value;
   showKnown();
+  offerCheckpoints(state.choices.checkpoints);
 }
 
 function showKnown() {
-  const kind = $("motion").value, kinds = state.kinds ?? {};
+  const kind = $("motion").value, kinds = state.choices?.kinds ?? {};
   known.show(kind ? kinds[kind] : [...new Set(Object.values(kinds).flat())]);
 }
 
@@ -252,7 +256,7 @@ function identify(motion) {
 function showJob() {
   const job = state.job;
   $("job").hidden = !job;
-  for (const name of ["identify", "track", "click", "export"]) $(name).disabled = Boolean(job) || !state.tracks && name !== "track";
+  for (const name of ["identify", "track", "click", "export", "predict"]) $(name).disabled = Boolean(job) || !state.tracks && !["track", "predict"].includes(name);
   if (!job) { jobBegin = 0; return; }
   jobBegin ||= performance.now();
   const elapsed = (performance.now() - jobBegin) / 1000, fraction = job.fraction;
@@ -284,6 +288,7 @@ toggle($("crop"), (pressed) => {
   crop.show(pressed, [[0.1 * width, 0.1 * height], [0.9 * width, 0.9 * height]]);
 });
 $("track").addEventListener("click", () => send("track", trackRequest()));
+$("predict").addEventListener("click", () => send("predict", { ...predictRequest(), ...trackRequest() }));
 $("identify").addEventListener("click", identify);
 $("motion").addEventListener("change", showKnown);
 $("cancel").addEventListener("click", () => send("cancel"));
@@ -319,12 +324,15 @@ setTheme(matchMedia("(prefers-color-scheme: light)").matches);
 
 function startAnew() {
   unfollow();
-  history.replaceState(null, "", "/");
+  location.hash = "new";
   location.reload();
 }
 $("new").addEventListener("click", startAnew);
 setUpStart(open, say);
 const named = location.hash.slice(1);
-if (named) open(named);
-else first().then((clip) => clip && open(clip)).catch((error) => say(error.message));
-window.addEventListener("hashchange", () => location.hash.slice(1) && location.hash.slice(1) !== id && open(location.hash.slice(1)));
+if (named && named !== "new") open(named);
+else if (!named) first().then((clip) => clip && open(clip)).catch((error) => say(error.message));
+window.addEventListener("hashchange", () => {
+  const other = location.hash.slice(1);
+  if (other && other !== "new" && other !== id) open(other);
+});

@@ -57,6 +57,9 @@ export class Result {
       h("span", {}, index ? text : "the best"), index ? again(kind) : h("span"), note ? h("small", {}, `To tell it apart: ${note}`) : null));
     if (rejected.length) rows.push(h("details", {}, h("summary", {}, `${rejected.length} rejected, and why`),
       ...rejected.map(({ kind, reason }) => h("div", { class: "kind" }, h("span", {}, kind.replaceAll("_", " ")), h("span"), again(kind), h("small", {}, reason)))));
+    if (kinds.length + rejected.length < 2) {
+      rows.push(h("p", { class: "muted" }, "Only this kind was tried."), h("button", { onclick: () => this.onKind("") }, "Compare all kinds"));
+    }
     $("kinds").replaceChildren(...rows);
   }
 
@@ -75,11 +78,11 @@ export class Result {
       const slider = h("input", { type: "range", min: String(low), max: String(high), step: String((high - low) / 400), "aria-label": `What if: ${label}` });
       slider.value = value;
       slider.addEventListener("input", () => this.change(name, Number(slider.value)));
-      body.append(h("tr", {}, head, shown, h("td", {}, `${parameter.low} to ${parameter.high}`,
+      body.append(h("tr", {}, head, shown, h("td", {}, `95 %: ${parameter.low} to ${parameter.high}`,
         parameter.degrees ? h("div", { class: "muted" }, parameter.degrees) : null), h("td", {}, slider)));
       this.rows.set(name, { shown, slider, parameter });
     }
-    const head = ["parameter", "value", "95 %", "what if"].map((text) => h("th", { scope: "col" }, text));
+    const head = ["parameter", "value", "interval", "what if"].map((text) => h("th", { scope: "col" }, text));
     $("parameters").replaceChildren(h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...head)), body)));
     $("reset").disabled = true;
     $("what-if").textContent = "";

@@ -1,0 +1,352 @@
+"""The page in a browser: from a dropped film to a length, and what people do besides.
+
+Screenshots are written to the folder that SCREENSHOTS names, to be looked at.
+"""
+
+import base64
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from physvision.app.tasks import SAMPLE
+from physvision.datasets.clips import draw
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.timeout(1500),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; apt-get install chromium"),
+]
+PATIENCE = 400_000  # ms; machines that run tests are shared
+
+
+class Application:
+    """The command in a process of its own, with its address."""
+
+    def __init__(self):
+        command = [sys.executable, "-m", "physvision.cli", "open", "--no-browser"]
+        self.begin = time.perf_counter()
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+
+    def worker(self):
+        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split()
+        return int(children[0])
+
+
+@pytest.fixture(scope="module")
+def application():
+    application = Application()
+    yield application
+    application.process.send_signal(signal.SIGINT)
+    assert application.process.wait(30) == 0
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """The sample clip: its path, its scale in pixels a meter, and the length of the pendulum in m."""
+    sample = draw(*SAMPLE)
+    return sample.write(tmp_path_factory.mktemp("film") / "bob.mp4"), sample.view.scale, sample.truth["length"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, application):
+    """A function that opens the page; nothing may leave this machine, and no script may fail."""
+    contexts, faults = [], []
+
+    def record(request):
+        host = urlsplit(request.url).hostname
+        if request.url.startswith("http") and host != "127.0.0.1":
+            faults.append(request.url)
+
+    def visit(width=1400, height=900, scheme="dark", path=""):
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", record)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(application.address + path)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+def drop(page, path):
+    """Drop a file onto the page."""
+    content = base64.b64encode(Path(path).read_bytes()).decode()
+    page.evaluate(
+        """([content, name]) => {
+            const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([bytes], name, { type: "video/mp4" }));
+            document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+        }""",
+        [content, Path(path).name],
+    )
+
+
+def look(page, name, full=True):
+    folder = os.environ.get("SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=full)
+
+
+def find_pendulum(page, scale=None):
+    """Choose the pendulum, drag the ruler, and wait for the result."""
+    page.wait_for_selector("#objects .object")
+    page.select_option("#motion", "pendulum")
+    if scale is not None:
+        page.click("#ruler")
+        drag_ruler(page, scale)
+    page.click("#identify")
+    page.wait_for_selector("#result:not([hidden]), #message:not([hidden])")
+    assert page.is_visible("#result"), page.inner_text("#message")
+
+
+def drag_ruler(page, scale):
+    """Drag the second end of the ruler to the right, and type the length that the scale gives for it."""
+    first, second = page.locator(".handle:visible").all()
+    box = second.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    points = [list(map(int, re.findall(r"\d+", handle.get_attribute("aria-label")))) for handle in (first, second)]
+    assert points[1][0] > points[0][0] + 128
+    for _ in range(2):  # by the keyboard too
+        second.press("ArrowRight")
+    ends = [float(re.findall(r"\d+", handle.get_attribute("aria-label"))[0]) for handle in (first, second)]
+    assert ends[1] - ends[0] == pytest.approx(points[1][0] - points[0][0] + 2, abs=1)
+    page.fill("#ruler-length", f"{100 * exact_length(page) / scale:.4f}")
+
+
+def exact_length(page):
+    """Return the distance of the ruler's ends, pixels of the film, from where they are on the screen."""
+    centers = [
+        page.evaluate("(element) => element.style.left", handle.element_handle())
+        for handle in page.locator(".handle:visible").all()
+    ]
+    pixels = [float(center.removesuffix("px")) for center in centers]
+    return (pixels[1] - pixels[0]) * 320 / page.locator("#canvas").bounding_box()["width"]
+
+
+def parameter(page, label):
+    row = page.locator("#parameters tbody tr").filter(has=page.locator(f"th:text-is('{label}')"))
+    return row if row.count() else page.locator("#parameters tbody tr").filter(has_text=re.compile(f"^{label}"))
+
+
+def value(page, label):
+    return float(parameter(page, label).locator("td.value").inner_text().split()[0])
+
+
+def test_from_a_dropped_film_to_a_length(visit, application, clip):
+    path, scale, length = clip
+    page = visit()
+    look(page, "start")
+    start = time.perf_counter()
+    drop(page, path)
+    page.wait_for_selector("#objects .object")
+    print(f"tracks after {time.perf_counter() - start:.1f} s")
+    page.click("#objects input")
+    assert not page.is_checked("#objects input")
+    page.click("#identify")
+    page.wait_for_selector("#message:not([hidden])")
+    assert "choose at least one" in page.inner_text("#message")
+    page.click("#objects input")
+    find_pendulum(page, scale)
+    assert value(page, "length") == pytest.approx(length, rel=0.01)
+    low, high = re.findall(r"[\d.]+", parameter(page, "length").locator("td").nth(1).inner_text())[-2:]
+    assert float(low) < length < float(high)
+    look(page, "result")
+    try_sliders(page)
+    look(page, "what_if")
+    page.click("#reset")
+    assert value(page, "length") == pytest.approx(length, rel=0.01)
+    export(page, application)
+    reopen(visit, page, application, path, length)
+
+
+def try_sliders(page):
+    before = page.evaluate("document.querySelector('#canvas').toDataURL()")
+    slider = parameter(page, "length").locator("input[type=range]")
+    slider.focus()
+    length, period = value(page, "length"), value(page, "period")
+    for _ in range(25):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(100)
+    page.wait_for_selector("#reset:not([disabled])")
+    page.wait_for_timeout(1000)
+    assert value(page, "length") > 1.05 * length
+    ratio = (value(page, "period") / period) ** 2 / (value(page, "length") / length)
+    assert ratio == pytest.approx(1, abs=0.01)  # gravity stays
+    assert page.evaluate("document.querySelector('#canvas').toDataURL()") != before
+    print(f"slider redraws in {statistics.median(page.evaluate('window.physvisionTimings')):.0f} ms at the median")
+
+
+def export(page, application):
+    page.click("#export")
+    page.wait_for_selector("#files li:nth-child(9)")
+    for link in page.locator("#files a").all():
+        answer = page.request.get(application.address.rstrip("/") + link.get_attribute("href"))
+        assert answer.ok
+        assert len(answer.body()) > 100, link.inner_text()
+    assert "--motion pendulum --scale" in page.inner_text("#command")
+    with page.expect_popup() as popup:
+        page.click("#files a:has-text('report.html')")
+    popup.value.wait_for_load_state()
+    assert "identified motion" in popup.value.inner_text("h1")
+    popup.value.close()
+
+
+def reopen(visit, page, application, film, length):
+    """Save the analysis, open it in another tab, and add its film."""
+    link = page.get_attribute("#files a:has-text('analysis.json')", "href")
+    saved = film.with_name("analysis.json")
+    saved.write_bytes(page.request.get(application.address.rstrip("/") + link).body())
+    second = visit()
+    second.set_input_files("#saved", saved)
+    second.wait_for_selector("#result:not([hidden])")
+    assert value(second, "length") == pytest.approx(length, rel=0.01)
+    second.set_input_files("#attach-file", film)
+    second.wait_for_selector("#thumbs img")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("notes.mp4", b"These are the notes of a lesson, not a film. " * 9, "no film"),
+        ("empty.mp4", b"", "empty"),
+        ("<img src=x onerror=alert(1)>.mp4", b"\0\0\0\x18ftypmp42" + os.urandom(4000), "not a video"),
+        ("analysis.json", b'{"physvision_analysis": 9}', "missing key"),
+    ],
+)
+def test_what_is_no_film_is_refused_with_the_reason(visit, tmp_path, name, content, message):
+    page = visit()
+    path = tmp_path / name
+    path.write_bytes(content)
+    drop(page, path)
+    page.wait_for_selector("#message:not([hidden])")
+    assert message in page.inner_text("#message")
+
+
+def test_a_film_in_which_nothing_moves_is_refused_with_the_reason(visit, tmp_path):
+    import numpy as np
+
+    from physvision import video
+
+    page = visit()
+    page.set_input_files("#file", video.write(tmp_path / "still.mp4", np.full((30, 48, 64, 3), 90, np.uint8), 30))
+    page.wait_for_selector("#message:not([hidden])")
+    assert "moves" in page.inner_text("#message")
+
+
+def test_cancel_two_tabs_and_a_killed_worker(visit, application, clip):
+    pages = [visit(), visit()]
+    for page in pages:
+        page.set_input_files("#file", clip[0])
+    for page in pages:
+        page.wait_for_selector("#objects .object")
+        page.click("#identify")  # all kinds
+    pages[0].wait_for_selector("#cancel:visible")
+    pages[0].click("#cancel")
+    pages[0].wait_for_selector("#message:not([hidden])")
+    assert "Canceled" in pages[0].inner_text("#message")
+    pages[1].wait_for_selector("#stage:has-text('fitting')")
+    os.kill(application.worker(), signal.SIGKILL)
+    pages[1].wait_for_selector("#message:not([hidden])")
+    assert "SIGKILL" in pages[1].inner_text("#message")
+    assert pages[1].locator("#objects .object").count() == 1
+    find_pendulum(pages[1])  # by the next worker, from the tracks of the killed one
+    page = visit()
+    page.click("#sample")
+    page.wait_for_selector("#objects .object")
+
+
+def test_a_phone_and_both_themes(visit, clip):
+    from axe_playwright_python.sync_playwright import Axe
+
+    for width, height, scheme in ((390, 844, "dark"), (390, 844, "light"), (1400, 900, "light")):
+        page = visit(width, height, scheme)
+        check_accessibility(Axe(), page)
+        page.set_input_files("#file", clip[0])
+        find_pendulum(page)
+        page.click("#axes")
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 17, 24)"
+        assert dark == (scheme == "dark")
+        check_accessibility(Axe(), page)
+        look(page, f"{width}_{scheme}")
+
+
+def check_accessibility(axe, page):
+    violations = axe.run(page).response["violations"]
+    serious = [entry for entry in violations if entry["impact"] in ("serious", "critical")]
+    assert not serious, [(entry["id"], [node["html"] for node in entry["nodes"]]) for entry in serious]
+
+
+def test_everything_by_keyboard_alone(visit, clip):
+    page = visit()
+    tab_to(page, "sample")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#objects .object")
+    page.focus("#main")
+    tab_to(page, "canvas")
+    for key, frame in (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("PageDown", 12)):
+        page.keyboard.press(key)
+        assert f"· {frame}/" in page.inner_text("#clock")
+    tab_to(page, "trim-high")
+    page.keyboard.press("ArrowLeft")
+    tab_to(page, "ruler")
+    page.keyboard.press("Space")
+    page.keyboard.type("12.8")
+    tab_to(page, "motion")
+    page.keyboard.type("pend")
+    tab_to(page, "identify")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#result:not([hidden])")
+    assert value(page, "length") > 0
+
+
+def tab_to(page, name):
+    for _ in range(60):
+        if page.evaluate("document.activeElement.id") == name:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{name} is not reached by the tab key")
+
+
+def test_the_first_paint(browser):
+    """The time is printed, not judged."""
+    times = []
+    for _ in range(5):
+        application = Application()
+        page = browser.new_page()
+        page.goto(application.address)
+        page.wait_for_selector("#sample")
+        times.append(time.perf_counter() - application.begin)
+        page.close()
+        application.process.send_signal(signal.SIGINT)
+        application.process.wait(30)
+    print(f"first paint {statistics.median(times):.2f} s after the command, median of five")

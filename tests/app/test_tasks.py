@@ -1,0 +1,157 @@
+"""What the worker makes of tracks whose physics is known: a length, other motions by sliders, and files."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from physvision.app.schema import IdentifyRequest, Ruler, SavedAnalysis, SavedTrack
+from physvision.app.tasks import Tasks
+from physvision.core import InputError
+from physvision.perception import Track
+
+LENGTH, GRAVITY, SCALE, AMPLITUDE = 0.4, 9.81, 300.0, 0.9
+PIVOT = (160.0, 40.0)
+
+
+def pendulum():
+    """A pendulum without losses, from an ODE solver, with noise of a tenth of a pixel."""
+    times = np.arange(90) / 30
+
+    def slope(time, state):
+        return state[1], -GRAVITY / LENGTH * math.sin(state[0])
+
+    angle = solve_ivp(slope, (0, 3), (AMPLITUDE, 0.0), t_eval=times, rtol=1e-10, atol=1e-12).y[0]
+    positions = np.array(PIVOT) + SCALE * LENGTH * np.stack([np.sin(angle), np.cos(angle)], 1)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(positions.shape)
+    return Track(times, positions + noise, np.full(90, 0.1), np.ones(90, bool), radius=5.0, name="object 1")
+
+
+@pytest.fixture(scope="module")
+def analysis(tmp_path_factory):
+    """Tasks, a job of an opened analysis, and what the page was shown of it."""
+    ruler = Ruler((0.0, 0.0, 30.0, 40.0), 50 / SCALE)
+    request = IdentifyRequest("pendulum", ruler=ruler, origin=PIVOT)
+    saved = SavedAnalysis(1, "a.mp4", (320.0, 240.0), (SavedTrack.of(pendulum()),), request, "pendulum")
+    tasks, stages = Tasks(), []
+    job = {"analysis": "a", "name": "a", "clip": None, "files": str(tmp_path_factory.mktemp("analysis") / "files")}
+    shown = tasks.run({**job, "kind": "restore", "request": saved.text()}, lambda **data: stages.append(data["stage"]))
+    assert stages == ["fitting pendulum", "intervals"]
+    return tasks, job, shown
+
+
+def run(analysis, kind, **request):
+    tasks, job, _ = analysis
+    return tasks.run({**job, "kind": kind, "request": json.dumps(request)}, lambda **data: None)
+
+
+def test_the_result_has_the_length(analysis):
+    result = analysis[2]["result"]
+    values = {entry["name"]: entry for entry in result["parameters"]}
+    assert values["length"]["value"] == pytest.approx(LENGTH, rel=0.005)
+    assert values["gravity"]["value"] == pytest.approx(GRAVITY, rel=0.01)
+    assert values["mass"]["value"] is None
+    assert values["mass"]["reason"]
+    low, high = values["length"]["range"]
+    assert low < LENGTH < high
+    assert result["scale"] == pytest.approx(SCALE, rel=1e-6)
+    assert len(result["observed"]) == len(result["fitted"]) == len(result["times"]) == 90
+    total = np.add(result["energy"]["kinetic"], result["energy"]["potential"])
+    assert np.ptp(total) < 0.02 * np.ptp(result["energy"]["kinetic"])
+    json.dumps(analysis[2], allow_nan=False)
+
+
+@pytest.mark.parametrize("ratio", [0.6, 1.02, 1.5])
+def test_a_longer_string_swings_more_slowly_at_the_same_gravity(analysis, ratio):
+    before = {entry["name"]: entry["value"] for entry in analysis[2]["result"]["parameters"]}
+    answer = run(analysis, "simulate", values={"length": ratio * before["length"]})
+    assert answer["values"]["gravity"] == pytest.approx(before["gravity"], rel=1e-3)
+    assert (answer["values"]["period"] / before["period"]) ** 2 == pytest.approx(ratio, rel=2e-3)
+    assert answer["values"]["amplitude"] == pytest.approx(before["amplitude"], rel=0.02)
+    positions = np.array([row for row in answer["positions"] if row[0] is not None])
+    radius = np.linalg.norm(positions - np.array(PIVOT), axis=1)
+    assert radius == pytest.approx(SCALE * ratio * LENGTH, rel=0.02)
+    assert len(answer["positions"]) == 90 + len(analysis[2]["result"]["future"]["times"])
+
+
+def test_without_changes_it_is_the_motion_that_was_found(analysis):
+    answer = run(analysis, "simulate", values={})
+    assert np.allclose(answer["positions"][:90], analysis[2]["result"]["fitted"], atol=0.02)
+
+
+@pytest.mark.parametrize("values", [{"length": -0.1}, {"mass": 1.0}, {"nothing": 1.0}, {"period": 0.0}])
+def test_values_that_no_motion_has(analysis, values):
+    with pytest.raises(InputError):
+        run(analysis, "simulate", values=values)
+    assert run(analysis, "simulate", values={})["values"]["length"] == pytest.approx(LENGTH, rel=0.005)
+
+
+def test_a_motion_without_a_scale_has_sliders_too(analysis):
+    run(analysis, "identify", motion="pendulum")
+    answer = run(analysis, "simulate", values={"period": 1.5})
+    assert answer["values"]["period"] == pytest.approx(1.5, rel=1e-3)
+    assert "length" not in answer["values"]
+    ruler = {"points": [0, 0, 30, 40], "length": 50 / SCALE}
+    run(analysis, "identify", motion="pendulum", ruler=ruler, origin=PIVOT)
+
+
+def test_the_files_and_the_motion_in_its_axes(analysis):
+    files = run(analysis, "export", film=False)["files"]
+    assert {"analysis.json", "motion.csv", "parameters.xlsx", "parameters.tex", "report.html", "states.csv"} <= set(
+        files
+    )
+    folder = analysis[1]["files"]
+    with (Path(folder) / "motion.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    x, y, vx, vy = (
+        np.array([float(row[f"object_1_{name}"]) for row in rows]) for name in ("x_m", "y_m", "vx_m/s", "vy_m/s")
+    )
+    assert np.hypot(x, y) == pytest.approx(LENGTH, rel=0.01)
+    assert y.max() < 0  # below the pivot, y up
+    fastest = math.sqrt(2 * GRAVITY * LENGTH * (1 - math.cos(AMPLITUDE)))
+    assert np.hypot(vx, vy).max() == pytest.approx(fastest, rel=0.02)
+
+
+def test_another_worker_goes_on_with_the_same_analysis(analysis):
+    _, job, shown = analysis
+    for kind, request in (("simulate", {"values": {}}), ("identify", {"motion": "pendulum"})):
+        answer = Tasks().run({**job, "kind": kind, "request": json.dumps(request)}, lambda **data: None)
+        positions = answer["positions"][:90] if kind == "simulate" else answer["result"]["fitted"]
+        assert np.allclose(positions, shown["result"]["fitted"], atol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["simulate", "identify", "export"])
+def test_an_analysis_that_was_never_made(analysis, tmp_path, kind):
+    tasks, job, _ = analysis
+    request = '{"values": {}}' if kind == "simulate" else "{}"
+    job = {**job, "analysis": "b", "files": str(tmp_path / "files"), "kind": kind, "request": request}
+    with pytest.raises(InputError, match="nothing was tracked yet"):
+        tasks.run(job, lambda **data: None)
+
+
+def test_a_checkpoint_is_named_and_never_a_path(analysis):
+    for name in ("../models/pendulum.safetensors", "/etc/passwd", "flow", ""):
+        with pytest.raises(InputError, match="checkpoint: expected one of"):
+            run(analysis, "predict", checkpoint=name)
+    with pytest.raises(InputError, match="no clip"):
+        run(analysis, "predict", checkpoint="pendulum")
+
+
+@pytest.mark.extended
+def test_a_checkpoint_predicts_a_clip(analysis, tmp_path):
+    from physvision import video
+    from physvision.datasets import PendulumRecipe
+
+    clip = video.write(tmp_path / "a.mp4", PendulumRecipe(trials=10, frames=40, seed=1).make("test", 0)["frames"], 20)
+    tasks, job, _ = analysis
+    request = json.dumps({"checkpoint": "pendulum", "horizon": 0.5, "film": False})
+    job = {**job, "clip": str(clip), "kind": "predict", "files": str(tmp_path / "files"), "request": request}
+    prediction = tasks.run(job, lambda **data: None)["prediction"]
+    assert prediction["command"] == "physvision predict a --checkpoint pendulum --horizon 0.5"
+    assert set(prediction["files"]) == {"predicted_report.html", "predicted_states.csv", "predicted_states.npz"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", "files"}
+    assert len((tmp_path / "files" / "predicted_states.csv").read_text().splitlines()) == 39
