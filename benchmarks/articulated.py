@@ -111,7 +111,7 @@ def laikago() -> Scene:
     spec.compiler.fusestatic = False
     spec.worldbody.first_body().add_freejoint()
     reference = pin.buildModelFromUrdf(str(LAIKAGO), pin.JointModelFreeFlyer())
-    engine = articulated.load(str(LAIKAGO), dt=DT, ignore=LEFT_OUT)
+    engine = articulated.load(str(LAIKAGO), dt=DT, base="free", ignore=LEFT_OUT)
     q = engine.initial_state(1, torch.float64).q[0].numpy().copy()
     q[7:] = np.linspace(-0.4, 0.4, 12)
     return Scene(engine, _smooth(spec.compile()), reference, q, np.linspace(-0.5, 0.5, 18))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from physvision.physics.articulated import Articulation, scenes
 from physvision.report import OutputFolder, render_video
 
 DEFAULT_SECONDS = 5.0  # s, where neither controls nor an option set the duration
+MIN_NAMED_PENETRATION, MAX_NAMED_PAIRS = 1e-4, 4  # overlap in m, and number of pairs, in messages about failures
 
 
 def simulate(
@@ -28,6 +30,7 @@ def simulate(
     start: State | None = None,
     ignore: Sequence[str] = (),
     restitution: float | None = None,
+    base: str = "auto",
 ) -> Trajectory:
     """Simulate a mechanism from a start state.
 
@@ -39,8 +42,9 @@ def simulate(
         start: Initial state; the reference pose of the file by default.
         ignore: Elements of the file that are left out although they cannot be simulated, such as "contact" or "limit".
         restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
+        base: Base of a root body without a joint, of a file: "fixed", "free", or "auto", as MuJoCo reads it.
     """
-    engine = scene if isinstance(scene, Articulation) else load_engine(scene, dt, ignore, restitution)
+    engine = scene if isinstance(scene, Articulation) else load_engine(scene, dt, ignore, restitution, base)
     state = engine.initial_state(dtype=torch.float64) if start is None else start
     duration = DEFAULT_SECONDS if seconds is None else check_positive("seconds", seconds)
     steps = math.ceil(duration / engine.dt - 1e-9)
@@ -48,13 +52,13 @@ def simulate(
 
 
 def load_engine(
-    scene: str, dt: float = 0.01, ignore: Sequence[str] = (), restitution: float | None = None
+    scene: str, dt: float = 0.01, ignore: Sequence[str] = (), restitution: float | None = None, base: str = "auto"
 ) -> Articulation:
     """Load the engine of a shipped scene by its name, or of an MJCF or URDF file; arguments as in `simulate`."""
     if scene in scenes.names() and not Path(scene).exists():
         return scenes.load(scene, dt, list(ignore), restitution)
     contact = articulated.ContactSettings(restitution=restitution or 0.0)
-    return articulated.load(scene, dt, ignore=list(ignore), contact=contact)
+    return articulated.load(scene, dt, base, list(ignore), contact=contact)
 
 
 def command(
@@ -67,6 +71,7 @@ def command(
     ignore: str | None = None,
     restitution: float | None = None,
     separate: bool = False,
+    base: str = "auto",
 ) -> int:
     """Simulate a mechanism and film its motion in real time.
 
@@ -82,18 +87,57 @@ def command(
         restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
         separate: If true, push apart bodies that overlap at the start. Without it, those that overlap in the reference
             pose are held as they are, and a world with others fails.
+        base: Base of a root body without a joint: "fixed" to the world, "free" to move, or "auto", as MuJoCo reads it.
     """
     path = Path(out) if out else Path("out") / f"{Path(scene).stem}.mp4"
-    engine = load_engine(scene, dt, [word.strip() for word in (ignore or "").split(",") if word.strip()], restitution)
+    ignored = [word.strip() for word in (ignore or "").split(",") if word.strip()]
+    engine = load_engine(scene, dt, ignored, restitution, base)
     table = None if controls is None else read_controls(engine, controls, seconds)
     state = _initial_state(engine, start)
     trajectory = simulate(engine, table, seconds, start=engine.resolve_penetration(state) if separate else state)
     finite = torch.nonzero(trajectory.q[0].isfinite().all(-1)).flatten()
-    with OutputFolder(path.parent):
-        print(render_video(engine, trajectory[: int(finite[-1]) + 1], path))
-        print(save_states(path.with_suffix(".safetensors"), trajectory))
     failed = trajectory.status is not None and not bool(trajectory.status.converged.all())
+    last = int(finite[-1])
+    message = (
+        f"the simulation fails after {last * engine.dt:g} s{_describe_penetration(engine, trajectory.state(last))}"
+    )
+    if failed and last < 1:
+        raise InputError(
+            f"{message}; push bodies apart with --separate, start elsewhere with --start, or leave contact out "
+            "with --ignore contact"
+        )
+    with OutputFolder(path.parent):
+        print(render_video(engine, trajectory[: last + 1], path))
+        print(save_states(path.with_suffix(".safetensors"), trajectory))
+    if failed:
+        print(f"physvision simulate: {message}; a shorter step, --dt {engine.dt / 2:g}, may help", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _describe_penetration(engine: Articulation, state: State) -> str:
+    """Name the bodies that penetrate one another, deepest first; empty if none do."""
+    if engine.contact.method is None:
+        return ""
+    try:
+        contacts = engine.contacts(state, max_separation=-MIN_NAMED_PENETRATION)
+    except InputError:  # without shapes that can collide there is no list
+        return ""
+    pairs: dict[str, float] = {}
+    for first, second, separation in zip(contacts.first[0], contacts.second[0], contacts.separation[0], strict=True):
+        if first >= 0:
+            names = " and ".join(_shape_name(engine, int(row)) for row in (first, second))
+            pairs[names] = min(float(separation), pairs.get(names, 0.0))
+    deepest = sorted(pairs.items(), key=lambda item: item[1])
+    listed = [f"{names} overlap by {-1e3 * depth:.3g} mm" for names, depth in deepest[:MAX_NAMED_PAIRS]]
+    more = [f"{len(deepest) - MAX_NAMED_PAIRS} more pairs overlap"] if len(deepest) > MAX_NAMED_PAIRS else []
+    return "".join([": ", ", ".join(listed + more)]) if listed else ""
+
+
+def _shape_name(engine: Articulation, row: int) -> str:
+    """Name of a shape and of its body, for messages."""
+    placed = engine.geometry[row]
+    body = "the world" if placed.body is None else repr(engine.body_names[placed.body])
+    return f"{type(placed.shape).__name__.lower()} of {body}"
 
 
 def read_controls(engine: Articulation, path: str, seconds: float | None = None) -> Tensor:

@@ -18,6 +18,8 @@ import warp as wp
 import physvision
 from physvision.kernels import precision
 
+# Packages that are only loaded in float32.
+ONLY_FLOAT32 = {"physvision.rendering.kernels"}
 # Options that a package of kernels is compiled with on demand; they are tested in float64 alone.
 PARTS = {"physvision.physics.soft.kernels": ["solid", "cloth"]}
 # Those of the tests marked `extended`; and kernels that only they need in float32.
@@ -82,6 +84,9 @@ def _load(source: Path, on_demand: bool) -> None:
     """Import a package of kernels in all the forms that the tests need."""
     package = ".".join(source.parent.relative_to(Path(physvision.__path__[0]).parent).parts)
     name = package
+    if package in ONLY_FLOAT32:
+        precision.load(package, torch.float32)
+        return
     leaf = source.parent / "precision.py"
     in_both = leaf.exists() and 'get("scalar"' in leaf.read_text()
     parts = PARTS.get(package, []) + (MORE_PARTS.get(package, []) if on_demand else [])

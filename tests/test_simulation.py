@@ -70,19 +70,39 @@ def test_what_is_wrong_is_named(tmp_path, cart, capsys, text, options, expected)
     assert not out.parent.exists()
 
 
-def test_a_world_that_fails_is_filmed_up_to_there(tmp_path):
-    path, out = tmp_path / "fall.xml", tmp_path / "fall.mp4"
+def test_a_world_that_fails_at_once_names_what_overlaps_and_leaves_no_film(tmp_path, capsys):
+    path, out = tmp_path / "fall.xml", tmp_path / "new" / "fall.mp4"
     path.write_text(
-        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/>'
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="ball" pos="0 0 1"><freejoint/>'
         '<geom type="sphere" size=".1"/></body></worldbody>'
         '<keyframe><key name="deep" qpos="0 0 .05 1 0 0 0"/></keyframe></mujoco>'
     )
     command = ["simulate", str(path), "--out", str(out), "--seconds", "0.1", "--start", "deep"]
     with pytest.warns(RuntimeWarning, match="1 of 1 worlds failed"):
         assert main(command) == 1
-    assert video.read(out).frames.shape[0] == 1
+    message = capsys.readouterr().err
+    assert re.search("'ball'.* overlap by 50 mm.*--separate", message)
+    assert "the world" in message
+    assert not out.parent.exists()
     assert main([*command, "--separate"]) == 0
     assert len(video.read(out)) > 1
+
+
+URDF = """<robot name="arm"><link name="base"><inertial><mass value="2"/>
+<inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="rod"><inertial><origin xyz="0 0 -.5"/><mass value="1"/>
+<inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+@pytest.mark.parametrize(("base", "fall"), [("auto", 0.0), ("fixed", 0.0), ("free", 9.81 / 2)])
+def test_the_base_of_an_arm_falls_only_if_it_is_free(tmp_path, base, fall):
+    path, out = tmp_path / "arm.urdf", tmp_path / "arm.mp4"
+    path.write_text(URDF)
+    assert main(["simulate", str(path), "--base", base, "--seconds", "1", "--out", str(out)]) == 0
+    final = states(out.with_suffix(".safetensors")).final.q[0]
+    assert len(final) == (8 if base == "free" else 1)
+    assert (-float(final[2]) if base == "free" else 0.0) == pytest.approx(fall, rel=0.02)
 
 
 def test_a_scene_is_simulated_by_its_name(tmp_path):

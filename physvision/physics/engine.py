@@ -12,6 +12,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+from physvision.core.visuals import NO_VISUALS, Visuals
 from physvision.physics.failures import warn_of_failures
 from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Constraint, Properties
@@ -309,6 +310,11 @@ class MechanicalEngine(Engine):
     def mechanics(self) -> MechanicalEngine:
         """This engine itself, which is mechanical."""
         return self
+
+    @property
+    def visuals(self) -> Visuals:
+        """Surfaces and textures that are drawn beside the shapes or in their place, without influence on the motion."""
+        return NO_VISUALS
 
     def energy(
         self, state: State | Trajectory, properties: Overrides = None

@@ -24,6 +24,56 @@ def test_gymnasiums_checker_passes(name):
     check_env(gymnasium.make(f"physvision/{name}-v0").unwrapped, skip_render_check=True)
 
 
+@pytest.mark.filterwarnings("ignore:render_mode 'human'")
+@pytest.mark.parametrize("name", ["CartPole", pytest.param("Ant", marks=pytest.mark.extended)])
+def test_gymnasiums_checker_passes_with_rendering(name):
+    check_env(gymnasium.make(f"physvision/{name}-v0", render_mode="rgb_array").unwrapped)
+
+
+def test_a_frame_shows_the_cart_where_it_is():
+    """The cart moves by a tenth of the picture's width as often as the camera says."""
+    env = GymnasiumEnv("CartPole", "rgb_array")
+    env.reset(seed=0)
+    env._vector_env.worlds.state.q[:] = 0.0
+    first = env.render().astype(int)
+    assert first.shape == (480, 640, 3)
+    env._vector_env.worlds.state.q[0, 0] = 0.2
+    second = env.render().astype(int)
+    changed = np.abs(second - first).sum(2) > 90
+    columns = np.flatnonzero(changed.any(0))
+    assert changed.mean() > 0.002
+    assert columns.max() - columns.min() > 30
+
+
+def test_every_environment_has_something_to_show():
+    """Mechanisms without shapes are drawn as rods, and no picture is of one color."""
+    for name in ("Pendulum", "Links2", "Acrobot"):
+        env = GymnasiumEnv(name, "rgb_array")
+        env.reset(seed=0)
+        frame = env.render().astype(int)
+        colorful = np.ptp(frame, axis=2) > 60
+        assert colorful.mean() > 0.002, name
+    vector = gymnasium.make_vec(
+        "physvision/CartPole-v0", 2, "vector_entry_point", vector_kwargs={"render_mode": "rgb_array"}
+    )
+    vector.reset(seed=0)
+    assert [frame.shape for frame in vector.render()] == [(480, 640, 3)] * 2
+    with pytest.raises(InputError, match="render_mode"):
+        GymnasiumEnv("Pendulum", "ansi")
+
+
+def test_stable_baselines_records_a_film(tmp_path):
+    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
+    pytest.importorskip("moviepy")
+    envs = vec_env.DummyVecEnv([lambda: gymnasium.make("physvision/CartPole-v0", render_mode="rgb_array")])
+    recorder = vec_env.VecVideoRecorder(envs, str(tmp_path), lambda step: step == 0, video_length=3)
+    recorder.reset()
+    for _ in range(4):
+        recorder.step(np.zeros((1, 1)))
+    recorder.close()
+    assert list(tmp_path.glob("*.mp4"))
+
+
 @pytest.mark.parametrize("name", ["CartPole", "Links2"])
 def test_stable_baselines_take_a_game_as_it_is(name):
     checker = pytest.importorskip("stable_baselines3.common.env_checker")

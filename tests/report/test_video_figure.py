@@ -31,9 +31,11 @@ def test_everything_that_moves_stays_in_the_picture(tmp_path):
     chain = articulated.chain([1.0, 1.0], dt=0.05)
     trajectory = chain.rollout(State(torch.tensor([[2.0, 1.0]]), torch.zeros(1, 2)), 60)
     frames = video.read(render_video(chain, trajectory, tmp_path / "swing.mp4")).images()
-    edge = torch.cat([frames[..., 0, :], frames[..., -1, :], frames[..., 0], frames[..., -1]], -1)
-    assert float(edge.max()) < 0.1
-    assert float(frames.amax((1, 2, 3)).min()) > 0.3
+    # The links have colors, the ground and the sky nearly none.
+    colorful = frames[:, 0] - frames[:, 2] > 0.2
+    edge = torch.cat([colorful[..., 0, :], colorful[..., -1, :], colorful[..., 0], colorful[..., -1]], -1)
+    assert not edge.any()
+    assert float(colorful.double().mean((1, 2)).min()) > 1e-3
 
 
 def test_what_stands_still_is_seen_and_not_the_ground_alone(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from physvision.core import Appearance, State
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
+from physvision.core.visuals import NO_VISUALS, Visuals
 from physvision.kernels import batched_function
 from physvision.kernels.launching import inside_vmap, outside_transforms
 from physvision.physics.articulated import autograd
@@ -25,6 +27,7 @@ from physvision.physics.articulated.launch import ControlMap
 from physvision.physics.articulated.model.manifold import ConfigurationManifold
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.model.properties import TreeProperties
+from physvision.physics.articulated.skeleton import skeleton
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Constraint, Properties
 
@@ -36,7 +39,10 @@ class TreeDynamics(MechanicalEngine):
         model: Kinematic tree of the bodies.
         contact: Contact settings.
         control_names: Names of the controls.
+        visual_source: Function that reads the visuals of a model file when they are first drawn; None without a file.
     """
+
+    visual_source: Callable[[], Visuals] | None = None
 
     def __init__(self, mechanism: Mechanism, contact: ContactSettings, shape_pairs: Sequence[ShapePair] | None) -> None:
         super().__init__()
@@ -162,6 +168,20 @@ class TreeDynamics(MechanicalEngine):
         carriers = torch.cat([world, bodies], 1)
         rows = [0 if placed.body is None else placed.body + 1 for placed in self.geometry]
         return Appearance(carriers[:, rows] @ p.shape_pose, p.shape_size.expand(state.batch, -1, -1))
+
+    @property
+    def visuals(self) -> Visuals:
+        """Surfaces and textures of the model file; rods where bodies without shapes would be invisible."""
+        if "visuals" not in self._cached:
+            visuals = NO_VISUALS if self.visual_source is None else self.visual_source()
+            movable = [row for row, placed in enumerate(self.geometry) if placed.body is not None]
+            if self.body_names and not (visuals.surfaces or visuals.shapes or set(movable) - visuals.hidden):
+                poses = self.poses(self.initial_state(1, torch.float64))[0].cpu().numpy()
+                centers = self._own_properties().center_of_mass.cpu().numpy()
+                rods = tuple(skeleton(self.model.body_parent, poses, centers))
+                visuals = replace(visuals, shapes=rods)
+            self._cached["visuals"] = visuals
+        return self._cached["visuals"]
 
     def _cache(self, like: Tensor) -> StructCache:
         """Cache for calls in the dtype and on the device of a tensor."""

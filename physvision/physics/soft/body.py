@@ -13,6 +13,7 @@ from torch import Tensor
 from physvision.core import Appearance, Circle, InputError, Placed, Sphere, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.core.mesh import Mesh
+from physvision.core.visuals import Visuals
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import Energies, MechanicalEngine, Overrides
@@ -22,6 +23,7 @@ from physvision.physics.soft.description import LAWS, Material, Muscle, SoftCont
 from physvision.physics.soft.elements import element_edges, rest_edges, strain_energy
 from physvision.physics.soft.properties import SoftProperties
 from physvision.physics.soft.rollout import BodyLauncher, Rollout
+from physvision.physics.soft.visuals import mesh_visuals
 from physvision.physics.truncation import first_marked_step, truncated_rollout
 
 INTEGRATORS = ("backward_euler", "symplectic_euler")
@@ -189,6 +191,13 @@ class SoftBody(MechanicalEngine):
         balls = [k for k, collider in enumerate(self.colliders) if collider.half_size is None]
         sizes[:, [len(self.mesh.nodes) + k for k in balls], 0] = properties.radius[..., balls].to(sizes)
         return Appearance(self._poses(state, properties), sizes)
+
+    @property
+    def visuals(self) -> Visuals:
+        """Surface of the mesh in place of its nodes, and the planes that it touches."""
+        if "visuals" not in self._cached:
+            self._cached["visuals"] = mesh_visuals(self.mesh, self.grounds, len(self.colliders))
+        return self._cached["visuals"]
 
     def _energy(self, state: State, properties: SoftProperties) -> Energies:
         """Kinetic energy, and that of strain, bending, gravity and loads, without muscles and contacts."""

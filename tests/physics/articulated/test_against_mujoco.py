@@ -118,7 +118,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_models_agree(case):
     source, free = CASES[case]()
-    engine, model = articulated.load(source, ignore=FREE), oracle(source, free)
+    base = "free" if free else "auto"
+    engine, model = articulated.load(source, base=base, ignore=FREE), oracle(source, free)
     data, rng = mujoco.MjData(model), np.random.default_rng(0)
     assert (engine.nq, engine.nv) == (model.nq, model.nv)
     assert engine.body_names == tuple(model.body(k).name or f"body {k}" for k in range(1, model.nbody))

@@ -131,9 +131,9 @@ def test_bases():
         '<link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
         '</link><joint name="j" type="continuous"><parent link="root"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>'
     )
-    assert articulated.load(urdf).nv == 7
+    assert articulated.load(urdf).nv == 1
     assert articulated.load(urdf, base="fixed").nv == 1
-    assert articulated.load(urdf.replace('<mass value="2"/>', '<mass value="0"/>')).nv == 1
+    assert articulated.load(urdf, base="free").nv == 7
     mjcf = '<mujoco><worldbody><body><geom size="1"/><body><joint/><geom size="1"/></body></body></worldbody></mujoco>'
     assert articulated.load(mjcf, ignore=("contact",)).nv == 1
     assert articulated.load(mjcf, base="free", ignore=("contact",)).nv == 7
@@ -213,8 +213,8 @@ def test_meshes_of_packages_are_found(tmp_path):
             with pytest.raises(
                 FileError, match=r"'package://arm/meshes/box.obj' does not exist; name the folder .* packages="
             ):
-                articulated.load(folder / "r.urdf")
-        assert articulated.load(folder / "r.urdf", packages=given).nv == 6
+                articulated.load(folder / "r.urdf", base="free")
+        assert articulated.load(folder / "r.urdf", base="free", packages=given).nv == 6
 
 
 @pytest.mark.parametrize("bodies", [0, 2])

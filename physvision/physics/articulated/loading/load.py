@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import torch
 
-from physvision.core import FileError, InputError, ModelError, UnsupportedError
+from physvision.core import InputError, ModelError, UnsupportedError
 from physvision.physics.articulated.contact import Contact, ContactSettings, contact_settings
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
@@ -31,7 +32,7 @@ from physvision.physics.articulated.loading.contacts import (
 from physvision.physics.articulated.loading.geometry import body_geoms, matrix, placed_geom
 from physvision.physics.articulated.loading.loop_joints import loop_joints
 from physvision.physics.articulated.loading.packages import resolve_meshes
-from physvision.physics.articulated.loading.sizes import check_sizes
+from physvision.physics.articulated.loading.specification import INLINE, open_specification
 from physvision.physics.articulated.loading.tendons import (
     SiteTendon,
     site_marker,
@@ -46,13 +47,13 @@ from physvision.physics.articulated.loading.unsupported import (
     limits_enabled,
     unsupported_features,
 )
+from physvision.physics.articulated.loading.visuals import read_visuals
 from physvision.physics.articulated.model.fluid import Fluid
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 
 BASES = ("auto", "fixed", "free")
 INITIAL_PENETRATION = ("hold", "keep", "exclude")
-INLINE = "the inline XML"
 
 
 def load(
@@ -78,8 +79,8 @@ def load(
     Args:
         source: Path of the file, or the XML itself.
         dt: Length of a step, s.
-        base: Base of a root body without a joint: "fixed" to the world, "free" to move, or "auto", which frees the
-            root of a URDF that has inertia and leaves MJCF as it is written.
+        base: Base of a root body without a joint: "fixed" to the world, "free" to move, or "auto", as MuJoCo reads
+            the file, which fixes it, too.
         ignore: Features that may be left out of the simulation: "contact" (all of it), "pair" (collisions that are
             not supported), "rotational_friction" (torsional and rolling), "surface" (adhesion and surface velocity),
             "limit" (of joints), "equality", "tendon", "actuator", "fluid", "gravity_compensation", "friction_loss",
@@ -124,6 +125,8 @@ def load(
         pairs = hold_penetrating(model, pairs, SETTINGS.max_initial_penetration)
     builder = _EngineBuilder(model, ignore, servos, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
+    looks = partial(read_visuals, source, tuple(packages), rows, len(engine.body_names))
+    engine.visual_source = looks
     if initial_penetration == "exclude" and pairs:
         state = engine.initial_state(1, torch.float64)
         deep = engine.contacts(state, max_separation=-SETTINGS.max_initial_penetration)
@@ -131,6 +134,7 @@ def load(
         remaining = [pair for pair in pairs if frozenset((rows[pair.first], rows[pair.second])) not in deep_rows]
         if len(remaining) < len(pairs):
             engine, _ = builder.build(remaining)
+            engine.visual_source = looks
     return engine
 
 
@@ -138,10 +142,11 @@ def compile_model(
     source: str | os.PathLike[str], base: str = "auto", packages: Sequence[str | os.PathLike[str]] = ()
 ) -> tuple[mujoco.MjModel, str]:
     """MuJoCo's model of a file as `load` simulates it, and the name of the file for messages."""
-    specification, name, is_urdf = _open(source)
+    specification, name, _ = open_specification(source)
     specification.compiler.fusestatic = False
     resolve_meshes(specification, None if name == INLINE else Path(name), packages, name)
-    _free_roots(specification, base, is_urdf)
+    if base == "free":
+        _free_roots(specification)
     try:
         return specification.compile(), name
     except ValueError as error:
@@ -258,32 +263,8 @@ def _fluid(model: mujoco.MjModel) -> Fluid | None:
     return Fluid(density, viscosity) if density or viscosity else None
 
 
-def _open(source: str | os.PathLike[str]) -> tuple[mujoco.MjSpec, str, bool]:
-    """Specification of the model, its name for messages, and true for URDF."""
-    text = os.fspath(source)
-    inline = text.lstrip().startswith("<")
-    name = INLINE if inline else text
-    if not inline:
-        path = Path(text)
-        if not path.is_file():
-            raise FileError(f"there is no model file {text!r}")
-        try:
-            content = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"{text} cannot be read as XML: {error}") from error
-    else:
-        content = text
-    check_sizes(content, None if inline else Path(text).parent, name)
-    try:
-        specification = mujoco.MjSpec.from_string(text) if inline else mujoco.MjSpec.from_file(text)
-    except ValueError as error:
-        raise ModelError(f"{name}: {error}") from error
-    return specification, name, "<robot" in content and "<mujoco" not in content.split("<robot")[0]
-
-
-def _free_roots(specification: mujoco.MjSpec, base: str, is_urdf: bool) -> None:
-    if base == "fixed" or (base == "auto" and not is_urdf):
-        return
+def _free_roots(specification: mujoco.MjSpec) -> None:
+    """Give every root body without a joint a free one."""
     for root in specification.worldbody.bodies:
-        if not root.joints and (base == "free" or root.mass > 0):
+        if not root.joints:
             root.add_freejoint()

@@ -1,0 +1,158 @@
+"""Looks of a model file: meshes, materials with textures, and the visual elements of URDF, which have no influence."""
+
+# MuJoCo's compiled module has no types for type checkers.
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from physvision.core import FileError, ModelError, Placed
+from physvision.core.visuals import NO_VISUALS, Look, Surface, Visuals
+from physvision.physics.articulated.loading.geometry import geom_shape, matrix, placed_geom
+from physvision.physics.articulated.loading.packages import resolve_meshes
+from physvision.physics.articulated.loading.specification import open_specification
+
+# Geoms of these groups and above are hidden in MuJoCo's own viewer: they are there to collide.
+FIRST_HIDDEN_GROUP = 3
+MESH_FILES = (".stl", ".obj", ".msh")
+_DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)
+
+
+def read_visuals(
+    source: str | os.PathLike[str], packages: Sequence[str | os.PathLike[str]], rows: Mapping[int, int], bodies: int
+) -> Visuals:
+    """Read the looks of a model file again, which happens when they are first drawn.
+
+    Args:
+        source: Path of the file, or the XML itself.
+        packages: Folders that hold the packages of meshes.
+        rows: Row of each geom in the engine's geometry, as the file compiles without visual elements of URDF.
+        bodies: Number of bodies of the engine.
+    """
+    try:
+        model, is_urdf = _compile(source, packages)
+    except (FileError, ModelError) as error:
+        warnings.warn(f"visual elements are not drawn: {error}", stacklevel=2)
+        return NO_VISUALS
+    if model.nbody != bodies + 1:
+        warnings.warn("visual elements are not drawn: the file has changed since it was loaded", stacklevel=2)
+        return NO_VISUALS
+    return _urdf_visuals(model, rows) if is_urdf else _mjcf_visuals(model, rows)
+
+
+def _compile(source: str | os.PathLike[str], packages: Sequence[str | os.PathLike[str]]) -> tuple[mujoco.MjModel, bool]:
+    specification, name, is_urdf = open_specification(source, visual=True)
+    specification.compiler.fusestatic = False
+    resolve_meshes(specification, None if os.fspath(source).lstrip().startswith("<") else Path(name), packages, name)
+    if is_urdf:
+        unreadable = {mesh.name for mesh in specification.meshes if Path(mesh.file).suffix.lower() not in MESH_FILES}
+        for geom in [geom for geom in specification.geoms if geom.meshname in unreadable]:
+            specification.delete(geom)
+        for mesh in [mesh for mesh in specification.meshes if mesh.name in unreadable]:
+            specification.delete(mesh)
+    try:
+        return specification.compile(), is_urdf
+    except ValueError as error:
+        raise ModelError(f"{name}: {error}") from error
+
+
+def _mjcf_visuals(model: mujoco.MjModel, rows: Mapping[int, int]) -> Visuals:
+    surfaces: list[Surface] = []
+    shapes: list[tuple[Placed, Look]] = []
+    looks: dict[int, Look] = {}
+    hidden: set[int] = set()
+    all_hidden = model.ngeom > 0 and bool((model.geom_group >= FIRST_HIDDEN_GROUP).all())
+    for geom in range(model.ngeom):
+        row, look = rows.get(geom), geom_look(model, geom)
+        if model.geom_group[geom] >= FIRST_HIDDEN_GROUP and not all_hidden:
+            hidden.update(() if row is None else (row,))
+        elif model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH:
+            hidden.update(() if row is None else (row,))
+            surfaces.append(_mesh_surface(model, geom, look))
+        elif row is not None:
+            looks[row] = look
+        elif geom_shape(model, geom) is not None:
+            shapes.append((_placed(model, geom), look))
+    return Visuals(tuple(surfaces), frozenset(hidden), looks, tuple(shapes))
+
+
+def _urdf_visuals(model: mujoco.MjModel, rows: Mapping[int, int]) -> Visuals:
+    """Visual elements of all links; collision shapes stay where a link has none."""
+    visual = [geom for geom in range(model.ngeom) if not (model.geom_contype[geom] or model.geom_conaffinity[geom])]
+    dressed = {int(model.geom_bodyid[geom]) for geom in visual}
+    # Collision geoms come in the order in which they are compiled alone.
+    colliding = [geom for geom in range(model.ngeom) if geom not in set(visual)]
+    hidden = {
+        rows[number]
+        for number, geom in enumerate(colliding)
+        if int(model.geom_bodyid[geom]) in dressed and number in rows
+    }
+    meshes = [geom for geom in visual if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH]
+    surfaces = tuple(_mesh_surface(model, geom, geom_look(model, geom)) for geom in meshes)
+    others = [geom for geom in visual if geom not in meshes and geom_shape(model, geom) is not None]
+    shapes = tuple((_placed(model, geom), geom_look(model, geom)) for geom in others)
+    return Visuals(surfaces, frozenset(hidden), {}, shapes)
+
+
+def _placed(model: mujoco.MjModel, geom: int) -> Placed:
+    placed, body = placed_geom(model, geom), int(model.geom_bodyid[geom])
+    return Placed(placed.shape, body - 1 if body else None, placed.pose, placed.color, placed.name)
+
+
+def geom_look(model: mujoco.MjModel, geom: int) -> Look:
+    """Color and texture of a geom, by MuJoCo's rules."""
+    material = int(model.geom_matid[geom])
+    own = tuple(float(value) for value in model.geom_rgba[geom])
+    if material < 0:
+        return Look(own[:3], opacity=own[3])
+    use_own = not np.allclose(own, _DEFAULT_RGBA)
+    rgba = own if use_own else tuple(float(value) for value in model.mat_rgba[material])
+    texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
+    if texture < 0:
+        return Look(rgba[:3], opacity=rgba[3])
+    image = _image(model, texture)
+    if model.tex_type[texture] != mujoco.mjtTexture.mjTEXTURE_2D:
+        mean = image.reshape(-1, 3).mean(0) / 255
+        red, green, blue = (float(value) for value in mean * rgba[:3])
+        return Look((red, green, blue), opacity=rgba[3])
+    repeat = model.mat_texrepeat[material].astype(float)
+    size = model.geom_size[geom]
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE and not model.mat_texuniform[material]:
+        repeat = repeat / np.where(size[:2] > 0, 2 * size[:2], 1.0)
+    return Look(rgba[:3], image, (float(repeat[0]), float(repeat[1])), rgba[3])
+
+
+def _image(model: mujoco.MjModel, texture: int) -> NDArray[np.uint8]:
+    """Texture in RGB; the six sides of a cube lie below one another."""
+    height, width, channels = (
+        int(values[texture]) for values in (model.tex_height, model.tex_width, model.tex_nchannel)
+    )
+    start = int(model.tex_adr[texture])
+    pixels = model.tex_data[start : start + height * width * channels].reshape(height, width, channels)
+    return np.ascontiguousarray(pixels[..., [0, 0, 0]] if channels < 3 else pixels[..., :3])
+
+
+def _mesh_surface(model: mujoco.MjModel, geom: int, look: Look) -> Surface:
+    """Mesh of a geom in the frame of its body."""
+    mesh = int(model.geom_dataid[geom])
+    part = slice(int(model.mesh_faceadr[mesh]), int(model.mesh_faceadr[mesh] + model.mesh_facenum[mesh]))
+    has_uv = int(model.mesh_texcoordadr[mesh]) >= 0 and look.texture is not None
+    corners = [model.mesh_face[part], model.mesh_facenormal[part]]
+    corners += [model.mesh_facetexcoord[part]] if has_uv else []
+    index = np.stack(corners, -1).reshape(-1, len(corners))
+    unique, faces = np.unique(index, axis=0, return_inverse=True)
+    rotation = matrix(model.geom_quat[geom])
+    vertices = model.mesh_vert[int(model.mesh_vertadr[mesh]) + unique[:, 0]].astype(float) @ rotation.T
+    normals = model.mesh_normal[int(model.mesh_normaladr[mesh]) + unique[:, 1]].astype(float) @ rotation.T
+    uv = model.mesh_texcoord[int(model.mesh_texcoordadr[mesh]) + unique[:, 2]].astype(float) if has_uv else None
+    bodies = np.full(len(vertices), int(model.geom_bodyid[geom]) - 1)
+    faces = faces.reshape(-1, 3)
+    return Surface(vertices + model.geom_pos[geom], faces, bodies, look, normals, uv, model.geom(geom).name)
