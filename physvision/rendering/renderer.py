@@ -23,6 +23,7 @@ from physvision.rendering.view import View
 KERNELS = "physvision.rendering.kernels"
 # Rotated grid: four samples of a pixel in four different rows and columns.
 SAMPLE_OFFSETS = np.array([[-0.125, -0.375], [0.375, -0.125], [-0.375, 0.125], [0.125, 0.375]], np.float32)
+MIN_SUN_EXTENT = 0.2  # half width of the sun's picture, in the farthest distance from which shadows are cast
 _CPU = torch.device("cpu")
 
 
@@ -131,6 +132,8 @@ class Renderer:
             low = (centers[near] - radius[near, None]).min(0).clip(-reach, reach)
             high = (centers[near] + radius[near, None]).max(0).clip(-reach, reach)
         middle, extent = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low))
+        # Texels that are too small would limit the width of soft edges, which is counted in them.
+        extent = max(extent, MIN_SUN_EXTENT * reach)
         size = self.settings.shadow_size
         side = np.cross([0.0, 0.0, 1.0] if abs(direction[2]) < 0.9 else [1.0, 0.0, 0.0], direction)
         side /= np.linalg.norm(side)

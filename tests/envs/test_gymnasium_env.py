@@ -53,9 +53,7 @@ def test_every_environment_has_something_to_show():
         frame = env.render().astype(int)
         colorful = np.ptp(frame, axis=2) > 60
         assert colorful.mean() > 0.002, name
-    vector = gymnasium.make_vec(
-        "physvision/CartPole-v0", 2, "vector_entry_point", vector_kwargs={"render_mode": "rgb_array"}
-    )
+    vector = gymnasium.make_vec("physvision/CartPole-v0", 2, "vector_entry_point", render_mode="rgb_array")
     vector.reset(seed=0)
     assert [frame.shape for frame in vector.render()] == [(480, 640, 3)] * 2
     with pytest.raises(InputError, match="render_mode"):
