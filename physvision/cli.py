@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "identify": ("identification.command:run_command", "identify the motion in a video and its physical parameters"),
     "open": ("app.command:run_command", "open a page in the browser: drop a clip, and find its physics"),
     "simulate": ("simulation:command", "simulate a mechanism from an MJCF or URDF file, and render a video"),
+    "view": ("viewer.command:view", "look at a mechanism in the browser, pull it and steer it"),
     "control": ("control.command:COMMANDS", "swing up a pendulum or play Breakout by control, and render a video"),
     "generate": ("datasets.commands:generate", "generate a data set of synthetic videos with their true states"),
     "import": ("datasets.commands:import_", "convert your own video to a data set"),

@@ -18,8 +18,7 @@ from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
-# Kinetic and potential energy, J.
-Energies = tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]
+Energies = tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]  # kinetic and potential, J
 
 MAX_LINEARIZED_VELOCITIES = 2000  # the matrix then has 16 million numbers
 
@@ -276,9 +275,7 @@ class Engine(nn.Module):
         if not status.is_pending and is_functorch_wrapped_tensor(status.converged):
             return  # inside a functional transform there are no values yet
         self.__dict__["_status"] = status  # nn.Module would look for parameters in it first
-        if status.is_pending:
-            return
-        if not self._warned and not status.converged.is_cuda:
+        if not (status.is_pending or self._warned or status.converged.is_cuda):
             self._warned = warn_of_failures(status, self._failure_advice())
 
 
@@ -336,6 +333,10 @@ class MechanicalEngine(Engine):
         states, known, sizes = self._flatten(state, properties)
         flat = self._appearance(states, known)
         return Appearance(flat.poses.unflatten(0, sizes), flat.sizes.unflatten(0, sizes))
+
+    def contact_forces(self, state: State, properties: Overrides = None) -> tuple[Tensor, Tensor]:
+        """Points of contact of one world, m, and the mean forces over the next step, N, (contacts, 3); none here."""
+        return state.q.new_zeros(0, 3), state.q.new_zeros(0, 3)
 
     def _flatten(self, state: State | Trajectory, properties: Overrides) -> tuple[State, Properties, tuple[int, ...]]:
         """All states as one batch with their properties, and the sizes of the batch's dimensions."""

@@ -7,6 +7,6 @@ from physvision.rendering.framing import (
     choose_framing as choose_framing,
     ground_below as ground_below,
 )
-from physvision.rendering.renderer import Renderer as Renderer
+from physvision.rendering.renderer import Renderer as Renderer, grid_size as grid_size
 from physvision.rendering.settings import RenderSettings as RenderSettings
 from physvision.rendering.view import View as View

@@ -1,5 +1,8 @@
 """Everything that is visible_rows of an engine: triangles in the frames that carry them, materials and planes."""
 
+# Warp's arrays of vectors have no types for type checkers.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 import colorsys
@@ -66,7 +69,7 @@ class DrawList:
     ) -> None:
         self._settings, self._materials = settings, MaterialTable(kernels)
         self._parts: list[_Part] = []
-        self.textured = False
+        self.textured, self._colors = False, dict[int, tuple[int, int, int]]()
         self.planes: list[PlaneRow] = []
         visible_rows = [row for row in range(len(geometry)) if row not in visuals.hidden]
         segments = settings.resolution
@@ -104,6 +107,7 @@ class DrawList:
             return
         gloss = 0.0 if isinstance(shape, Circle | Polygon) else settings.gloss
         material = self._materials.add(Look(look.color), gloss)
+        self._colors[material] = _to_bytes(look.color)
         triangles = tessellate(shape, (look.scale * sizes).tolist(), segments, thickness)
         self._parts.append(_Part(triangles, np.full(len(triangles.vertices), row), material, False))
 
@@ -111,6 +115,7 @@ class DrawList:
         look = surface.look if surface.uv is not None else Look(surface.look.color)
         material = self._materials.add(look, self._settings.gloss)
         self.textured |= look.texture is not None
+        self._colors[material] = _to_bytes(look.color)
         rows = np.where(surface.bodies >= 0, shapes + surface.bodies, shapes + bodies)
         count = len(surface.vertices)
         normals = np.zeros((count, 3)) if surface.normals is None else surface.normals
@@ -119,6 +124,19 @@ class DrawList:
         faces = np.asarray(surface.faces, np.int32)
         triangles = Triangles(surface.vertices, normals, faces, groups, uv, one_sided=False)
         self._parts.append(_Part(triangles, rows, material, surface.normals is None))
+
+    def pieces(self) -> list[Piece]:
+        """Return the triangles of each shape and surface by itself."""
+        return [
+            Piece(
+                part.triangles.vertices.astype(np.float32),
+                part.triangles.faces,
+                part.rows,
+                self._colors[part.material],
+                part.triangles.one_sided,
+            )
+            for part in self._parts
+        ]
 
     def _pack(self, frames: int) -> None:
         """Concatenate all parts to arrays of the kernels."""
@@ -154,11 +172,35 @@ class DrawList:
 
 
 @dataclass(frozen=True, eq=False)
+class Piece:
+    """Triangles of one shape or surface.
+
+    Attributes:
+        vertices: Positions in the frames that carry them, m, (vertices, 3).
+        faces: Vertices of the triangles, (faces, 3).
+        rows: Frame of each vertex, (vertices,).
+        color: Color in eight bits.
+        one_sided: If true, the back of a triangle is never visible.
+    """
+
+    vertices: NDArray[np.float32]
+    faces: NDArray[np.int32]
+    rows: NDArray
+    color: tuple[int, int, int]
+    one_sided: bool
+
+
+@dataclass(frozen=True, eq=False)
 class _Part:
     triangles: Triangles
     rows: NDArray
     material: int
     deforms: bool
+
+
+def _to_bytes(color: tuple[float, float, float]) -> tuple[int, int, int]:
+    red, green, blue = (round(255 * min(max(level, 0.0), 1.0)) for level in color)
+    return red, green, blue
 
 
 def _stack(arrays: list[NDArray], columns: int | None = None) -> NDArray:

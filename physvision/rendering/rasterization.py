@@ -1,5 +1,8 @@
 """Buffers of the nearest triangle at every sample of a picture, and the sun's depth picture."""
 
+# Warp's arrays of vectors have no types for type checkers.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any

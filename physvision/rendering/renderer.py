@@ -1,5 +1,8 @@
 """Lit pictures of any engine with bodies, by rasterization on the CPU."""
 
+# Warp's arrays of vectors have no types for type checkers.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any

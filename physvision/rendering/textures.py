@@ -1,5 +1,8 @@
 """Materials and the images that cover them, packed for the kernels."""
 
+# Warp's arrays of vectors have no types for type checkers.
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any

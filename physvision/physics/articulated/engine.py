@@ -255,6 +255,14 @@ class Articulation(TreeDynamics):
             )
         return State(q, state.v)
 
+    def contact_forces(self, state: State, properties: Overrides = None) -> tuple[Tensor, Tensor]:
+        """Points of contact of one world, m, and the mean forces there over the next step, N."""
+        if self._pairs is None or self._pairs.count == 0:
+            return super().contact_forces(state, properties)
+        listed = self.contacts(state, properties=properties)
+        mask = listed.present[0]
+        return listed.point[0][mask], listed.impulse[0][mask] / self.dt
+
     @torch.no_grad()
     def contacts(
         self,
