@@ -43,7 +43,9 @@ class Viewer:
         # The maps of the surroundings would be fetched; the lights are the viewer's own.
         self.server.scene.configure_environment_map(None)
         self.server.scene.configure_default_lights(True)
-        self.server.scene.add_light_hemisphere("/sky", (225, 235, 250), (150, 145, 140), intensity=1.6)
+        self.server.scene.add_light_hemisphere(
+            "/sky", sky_color=(225, 235, 250), ground_color=(150, 145, 140), intensity=1.6
+        )
         self._view = SceneView(self.server, self._renderer, framing, session.state)
         points = poses[0, framing.movable, :3, 3]
         target = framing.middle(points)
