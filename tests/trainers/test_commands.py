@@ -238,6 +238,7 @@ def test_options_that_do_not_fit_are_named(folder, arguments, match):
 
 # Command, configurations below, and options without which it is not whole.
 BELOW = {
+    "discs-encoder": ["discs-3"],
     "swing-encoder": ["swing"],
     "tabletop-encoder": ["tabletop"],
     **{f"billiards{part}": ["billiards-small"] for part in ("", "-mlp-small", "-one-small")},
