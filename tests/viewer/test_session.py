@@ -54,7 +54,7 @@ def test_a_pulled_rod_turns_about_its_hinge():
     direction = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
     row = session._point_gradient(session.state, pull, direction)
     assert float(row[0]) == pytest.approx(-1.0)
-    inertia = float(session.engine.mass_matrix(session.state)[0, 0, 0])
+    inertia = float(session.engine.mass_matrix(session.state)[0, 0, 0])  # pyright: ignore[reportCallIssue]
     assert float(session._solve_mass(session.state, row)[0]) == pytest.approx(-1.0 / inertia)
     session.pull, session.running = pull, True
     session.advance(1.0)

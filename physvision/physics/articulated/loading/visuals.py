@@ -110,24 +110,23 @@ def _placed(model: mujoco.MjModel, geom: int) -> Placed:
 def geom_look(model: mujoco.MjModel, geom: int) -> Look:
     """Color and texture of a geom, by MuJoCo's rules."""
     material = int(model.geom_matid[geom])
-    own = tuple(float(value) for value in model.geom_rgba[geom])
+    own = model.geom_rgba[geom]
+    use_own = material < 0 or not np.allclose(own, _DEFAULT_RGBA)
+    red, green, blue, opacity = map(float, own if use_own else model.mat_rgba[material])
     if material < 0:
-        return Look(own[:3], opacity=own[3])
-    use_own = not np.allclose(own, _DEFAULT_RGBA)
-    rgba = own if use_own else tuple(float(value) for value in model.mat_rgba[material])
+        return Look((red, green, blue), opacity=opacity)
     texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
     if texture < 0:
-        return Look(rgba[:3], opacity=rgba[3])
+        return Look((red, green, blue), opacity=opacity)
     image = _image(model, texture)
     if model.tex_type[texture] != mujoco.mjtTexture.mjTEXTURE_2D:
         mean = image.reshape(-1, 3).mean(0) / 255
-        red, green, blue = (float(value) for value in mean * rgba[:3])
-        return Look((red, green, blue), opacity=rgba[3])
+        return Look((red * float(mean[0]), green * float(mean[1]), blue * float(mean[2])), opacity=opacity)
     repeat = model.mat_texrepeat[material].astype(float)
     size = model.geom_size[geom]
     if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE and not model.mat_texuniform[material]:
         repeat = repeat / np.where(size[:2] > 0, 2 * size[:2], 1.0)
-    return Look(rgba[:3], image, (float(repeat[0]), float(repeat[1])), rgba[3])
+    return Look((red, green, blue), image, (float(repeat[0]), float(repeat[1])), opacity)
 
 
 def _image(model: mujoco.MjModel, texture: int) -> NDArray[np.uint8]:
