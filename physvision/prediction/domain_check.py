@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,8 +10,10 @@ import torch
 from physvision.core import InputError, SceneObject, State
 from physvision.models import PredictiveAutoencoder
 from physvision.prediction.appearance_check import AppearanceCheck, count_colored_objects, describe_color_mismatch
+from physvision.prediction.clip_fit import ClipFit
+from physvision.prediction.law_check import law_differences
 from physvision.prediction.mechanics import outlines
-from physvision.prediction.prediction import Segment
+from physvision.prediction.prediction import Difference, Segment
 from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
 
 
@@ -20,15 +21,8 @@ class MismatchError(InputError):
     """Error of a video that is outside the model's domain."""
 
 
-class Difference(NamedTuple):
-    """Difference from the model's domain; a severe one rejects the video."""
-
-    is_severe: bool
-    text: str
-
-
 class DomainCheck:
-    """Compares the rendered states with the video, object by object, and lists the differences."""
+    """Compares the rendered states with the video, object by object, and the motion with its law."""
 
     def __init__(
         self,
@@ -57,6 +51,7 @@ class DomainCheck:
         self._has_colors = all(item.color is not None for item in self._scene.objects)
         self._measurements: dict[str, np.ndarray] = {}
         self._frames, self._stride = 0, 1
+        self._fit: ClipFit | None = None
 
     def update(self, segment: Segment) -> None:
         """Measure the frames of a segment.
@@ -64,7 +59,7 @@ class DomainCheck:
         Raises:
             MismatchError: The first frames of the video are outside the model's domain.
         """
-        settings = self._settings
+        settings, self._fit = self._settings, segment.fit
         indices = np.arange(-self._frames % self._stride, len(segment.frames), self._stride)
         if len(indices):
             values = {"frame": self._frames + indices, **self._measure(segment, indices)}
@@ -155,6 +150,8 @@ class DomainCheck:
         if "size" in values:
             for index, sizes, cut in zip(self._discs, values["size"].T, values["cut_off"].T, strict=True):
                 yield from self._disc_differences(scene.objects[index], sizes, float(cut.mean()))
+        if self._fit is not None:
+            yield from law_differences(self._fit, scene)
 
     def _line_differences(self, item: SceneObject, mismatch: float, ends: np.ndarray) -> Iterator[Difference]:
         warning, severe = self._settings.max_other_color

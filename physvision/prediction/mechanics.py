@@ -12,11 +12,16 @@ from torch import Tensor
 from physvision.camera import Camera
 from physvision.core import Scene, State
 from physvision.models import PredictiveAutoencoder
+from physvision.prediction.clip_fit import ClipFit
 from physvision.report import ParameterRow, Units
 
 
 def parameter_rows(
-    model: PredictiveAutoencoder, scene: Scene, units: Units, estimates: Mapping[str, Tensor] | None
+    model: PredictiveAutoencoder,
+    scene: Scene,
+    units: Units,
+    estimates: Mapping[str, Tensor] | None,
+    fit: ClipFit | None = None,
 ) -> list[ParameterRow]:
     """List the parameters that the scene names, in reported units; equal values appear once.
 
@@ -26,14 +31,16 @@ def parameter_rows(
         units: Reported units.
         estimates: Values that the encoder estimates from the video, by name, batches of one. All others are assumed:
             the checkpoint's own, whatever the video shows.
+        fit: Fit of the clip, whose parameters come first.
     """
     estimates = estimates or {}
     learned = model.engine.learned_values
     available = {**dict(model.engine.properties.items()), **learned}
     bodies = [item.body for item in scene.objects]
-    rows = []
+    rows = [] if fit is None else _fitted_rows(fit, units)
+    fitted = set() if fit is None else {item.leaf for item in fit.parameters}
     for name, unit in scene.parameters.items():
-        if name not in available:
+        if name not in available or name in fitted:
             continue
         tensor = estimates.get(name, available[name][None])[0].detach().double().cpu()
         if name not in learned and name not in estimates and tensor.dim() == 1 and len(tensor) > len(bodies):
@@ -45,6 +52,24 @@ def parameter_rows(
         source = "learned in training" if name in learned else "given to the checkpoint"
         origin = "estimated from the last window" if name in estimates else f"assumed, {source}"
         rows.append(ParameterRow(name, *units.parameter(values, unit), origin))
+    return rows
+
+
+def _fitted_rows(fit: ClipFit, units: Units) -> list[ParameterRow]:
+    """List the parameters of a clip, with the intervals of those that it determines."""
+    rows = []
+    for item in fit.estimates():
+        name, unit = item.parameter.name, item.parameter.unit
+        origin, numbers = "assumed, the clip does not determine it", [item.value]
+        if item.is_estimated:
+            origin, numbers = "estimated from the clip", [item.value, *item.interval()]
+        numbers, unit = units.parameter(numbers, unit)
+        if item.parameter.leaf == "walls":
+            # Places are those in the original image.
+            offset = units.crop[0 if name.split()[0] in ("left", "right") else 1] / (units.scale or 1.0)
+            numbers = [number + offset for number in numbers]
+        interval = (numbers[1], numbers[2]) if len(numbers) > 1 else None
+        rows.append(ParameterRow(name, numbers[:1], unit, origin, interval))
     return rows
 
 

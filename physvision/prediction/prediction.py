@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,7 +12,15 @@ from torch import Tensor
 
 from physvision.core import Scene, State, Trajectory
 from physvision.models import AppearanceCode
+from physvision.prediction.clip_fit import ClipFit, ParameterEstimate
 from physvision.video import TimedFrame
+
+
+class Difference(NamedTuple):
+    """Difference from the model's domain; a severe one rejects the video."""
+
+    is_severe: bool
+    text: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,7 +32,8 @@ class Segment:
     Attributes:
         first_frame: Number of the first frame in the video.
         frames: Frames of the segment.
-        states: Observed states.
+        states: States of the motion that is closest to what the encoder sees, or what it sees itself without a fit.
+        state_std: Their standard deviations; NaN without a fit.
         present: Mask of the objects that the encoder finds in each frame; the states of others mean nothing.
         confidence: Confidence in each object, 0 to 1: the encoder's own, or else the reprojection score.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
@@ -37,11 +47,13 @@ class Segment:
         ssim: SSIM of the predicted frames; NaN where there is none.
         properties: Estimated properties of the clip at its last frame, by name, batches of one.
         appearance: Looks of the clip at its last frame, a batch of one, for decoders that take them.
+        fit: Fit of the clip up to its last frame so far; None for predictions that are not adapted to the clip.
     """
 
     first_frame: int
     frames: Sequence[TimedFrame]
     states: State
+    state_std: State
     present: Bool[Tensor, "frames objects"]
     confidence: Float[Tensor, "frames objects"]
     reprojection_score: Float[Tensor, " frames"]
@@ -55,11 +67,21 @@ class Segment:
     ssim: Float[Tensor, " frames"]
     properties: Mapping[str, Tensor]
     appearance: AppearanceCode | None
+    fit: ClipFit | None = None
 
     @property
     def future(self) -> Trajectory:
-        """Trajectory after the last frame, a batch of one."""
+        """Trajectory after the last frame, a batch of one; of the last segment, by all of the clip."""
+        if self.fit is not None:
+            return self.fit.future(self.rollout.steps)[0]
         return Trajectory(self.rollout.q[-1:], self.rollout.v[-1:], dt=self.rollout.dt)
+
+    @property
+    def future_std(self) -> State:
+        """Standard deviations of the states of `future`; NaN without a fit."""
+        if self.fit is not None:
+            return self.fit.future(self.rollout.steps)[1]
+        return State(*(torch.full_like(part[-1:], torch.nan) for part in (self.rollout.q, self.rollout.v)))
 
     def __repr__(self) -> str:
         last = self.first_frame + len(self.frames) - 1
@@ -74,7 +96,8 @@ class Prediction:
         scene: Names and units of the states' coordinates.
         frames: Numbers of the frames in the video.
         times: Times since the first frame, s.
-        states: Observed states, (frames, …).
+        states: States of the motion that is closest to what the encoder sees, (frames, …).
+        state_std: Their standard deviations; NaN where the clip is not fitted.
         confidence: Confidence in each object, 0 to 1.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         predicted: States predicted for each frame `horizon` steps earlier; NaN for the first ones.
@@ -82,6 +105,8 @@ class Prediction:
         ssim: SSIM of the predicted frames; NaN for the first ones.
         horizon: Number of predicted steps, of one frame each.
         future: Trajectory after the last frame, a batch of one.
+        future_std: Standard deviations of its states: what states, parameters and chaos allow.
+        parameters: Physical parameters of the clip with their intervals; empty without a fit.
         future_frames: Rendered frame of each state of `future`.
         warnings: Differences from the model's domain.
     """
@@ -90,6 +115,7 @@ class Prediction:
     frames: Int[Tensor, " frames"]
     times: Float[Tensor, " frames"]
     states: State
+    state_std: State
     confidence: Float[Tensor, "frames objects"]
     reprojection_score: Float[Tensor, " frames"]
     predicted: State
@@ -97,6 +123,8 @@ class Prediction:
     ssim: Float[Tensor, " frames"]
     horizon: int
     future: Trajectory
+    future_std: State
+    parameters: tuple[ParameterEstimate, ...]
     future_frames: Float[Tensor, "times channels height width"]
     warnings: tuple[str, ...]
 
@@ -118,6 +146,8 @@ def concatenate(segments: Iterable[Segment]) -> tuple[dict[str, Tensor], Segment
                 "times": torch.tensor([frame.time for frame in segment.frames], dtype=torch.float64),
                 "q": segment.states.q,
                 "v": segment.states.v,
+                "q_std": segment.state_std.q,
+                "v_std": segment.state_std.v,
                 "predicted_q": segment.predicted.q,
                 "predicted_v": segment.predicted.v,
                 **{name: getattr(segment, name) for name in ("confidence", "reprojection_score", "psnr", "ssim")},

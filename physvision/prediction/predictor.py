@@ -14,6 +14,8 @@ from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
 from physvision.models import Observation, PredictiveAutoencoder, load
 from physvision.prediction.appearance_check import reprojection_score
+from physvision.prediction.clip_fit import ClipFit
+from physvision.prediction.clip_parameters import clip_parameters
 from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
 from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
@@ -35,7 +37,13 @@ class Predictor:
     """
 
     def __init__(
-        self, model: PredictiveAutoencoder, *, horizon: float = 1.0, device: str = "auto", batch: int = 32
+        self,
+        model: PredictiveAutoencoder,
+        *,
+        horizon: float = 1.0,
+        device: str = "auto",
+        batch: int = 32,
+        adapt: bool = True,
     ) -> None:
         """Prepare a model for prediction.
 
@@ -44,6 +52,8 @@ class Predictor:
             horizon: Time to predict ahead, s; rounded to whole frames.
             device: Device of torch, such as "cpu" or "cuda"; "auto" uses a GPU if there is one.
             batch: Number of windows that are computed at a time.
+            adapt: If true, states and physical parameters are fitted to each clip; otherwise states are what the
+                encoder sees, and parameters the checkpoint's.
 
         Raises:
             InputError: A value is out of range, or the model has no scene.
@@ -68,13 +78,14 @@ class Predictor:
                 f"horizon: expected at most {_MAX_STEPS:,} frames, {_MAX_STEPS / self.scene.fps:g} s, got {horizon:g} s"
             )
         self.batch = check_count("batch", batch)
+        self.adapt = adapt
 
     @classmethod
     def from_checkpoint(
-        cls, name: StrPath, *, horizon: float = 1.0, device: str = "auto", batch: int = 32
+        cls, name: StrPath, *, horizon: float = 1.0, device: str = "auto", batch: int = 32, adapt: bool = True
     ) -> Predictor:
         """Load a model by its name, such as "pendulum", or by the path of a file; other arguments as above."""
-        return cls(load(name), horizon=horizon, device=device, batch=batch)
+        return cls(load(name), horizon=horizon, device=device, batch=batch, adapt=adapt)
 
     def __repr__(self) -> str:
         return f"Predictor({self.scene.title}, {self.horizon:.3g} s ahead, on {self.device})"
@@ -99,14 +110,17 @@ class Predictor:
         stream = self.open_stream(video, conversion)
         check = self.domain_check(stream, force=force)
         arrays, last = concatenate(self.run(stream, check))
-        states = State(arrays.pop("q"), arrays.pop("v"))
+        states, stds = State(arrays.pop("q"), arrays.pop("v")), State(arrays.pop("q_std"), arrays.pop("v_std"))
         predicted = State(arrays.pop("predicted_q"), arrays.pop("predicted_v"))
         return Prediction(
             scene=self.scene,
             states=states,
+            state_std=stds,
             predicted=predicted,
             horizon=self.steps,
             future=last.future,
+            future_std=last.future_std,
+            parameters=() if last.fit is None else last.fit.estimates(),
             future_frames=self.decode(last),
             warnings=tuple(check.warnings()),
             **arrays,
@@ -129,7 +143,8 @@ class Predictor:
         """Yield the segments of a stream that fits the scene; `check` rejects it outside the model's domain."""
         window, iterator = self.scene.frames_in, iter(stream)
         context = list(islice(iterator, window - 1))
-        start, memory = len(context), _PredictionBuffer(self.steps)
+        fit = ClipFit(self.model) if self.adapt and clip_parameters(self.model) is not None else None
+        start, memory = len(context), _PredictionBuffer(self.steps, fit)
         number = start
         while frames := list(islice(iterator, self.batch)):
             segment = self._make_segment(number, context, frames, memory)
@@ -140,6 +155,8 @@ class Predictor:
         if number == start:
             needed = f"the checkpoint needs a window of {window}"
             raise InputError(f"{stream.source}: has {number} frames, {needed}; give a longer video")
+        if fit is not None:
+            fit.fit()
         check.finish()
 
     @torch.no_grad()
@@ -161,7 +178,13 @@ class Predictor:
         observation = self.model.encoder.linked(self.model.observe(windows, fitted=False), memory.observation)
         memory.observation = observation
         properties, appearance = observation.properties, observation.appearance
-        rollout = self.model.simulate(self.model.initial_state(observation), self.steps, None, properties)
+        state, stds, leaves = self.model.initial_state(observation), None, properties
+        states = state
+        if memory.fit is not None:
+            state, states, stds = _fitted(memory.fit, observation, state)
+            leaves = memory.fit.leaves(len(new))
+        rollout = self.model.simulate(state, self.steps, None, leaves)
+        states = State(rollout.q[:, 0], rollout.v[:, 0]) if stds is None else states
         decoded = self.model.decode(rollout, (0, self.steps), properties, appearance).float().clamp(0, 1)
         current = frames[len(context) :]
         score = reprojection_score(current, decoded[:, 0])
@@ -179,7 +202,8 @@ class Predictor:
         return Segment(
             first_frame=number,
             frames=new,
-            states=State(q[:, 0], v[:, 0]),
+            states=states.to("cpu"),
+            state_std=State(*(torch.full_like(part[:, 0], torch.nan) for part in (q, v))) if stds is None else stds,
             present=present.cpu() > 0.5,
             confidence=confidence.cpu(),
             reprojection_score=score.cpu(),
@@ -193,6 +217,7 @@ class Predictor:
             ssim=ssim_values,
             properties={name: value[-1:] for name, value in (properties or {}).items()},
             appearance=None if appearance is None else appearance[-1:],
+            fit=memory.fit,
         )
 
 
@@ -204,6 +229,7 @@ def predict(
     conversion: Conversion | None = None,
     device: str = "auto",
     force: bool = False,
+    adapt: bool = True,
 ) -> Prediction:
     """Estimate the states in a video with a checkpoint, and predict the motion that follows.
 
@@ -214,15 +240,34 @@ def predict(
         conversion: Conversion of the video to what the model takes: rate, crop, size.
         device: Device of torch; "auto" takes a GPU if there is one.
         force: If true, continue although the video is outside the domain of the checkpoint.
+        adapt: If true, fit states and physical parameters to the clip; otherwise take the checkpoint's.
     """
-    return Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device)(video, conversion, force=force)
+    predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, adapt=adapt)
+    return predictor(video, conversion, force=force)
+
+
+def _fitted(fit: ClipFit, observation: Observation, initial: State) -> tuple[State, State, State]:
+    """States of the fit to predict from, states to report, and the standard deviations of the latter.
+
+    Args:
+        fit: Fit of the clip.
+        observation: Observation of new windows.
+        initial: States to predict from where the motion of the engine does not explain what is seen.
+    """
+    observed, confidence = observation.state, observation.confidence
+    visible = torch.ones(len(observed.q), 1) if confidence is None else confidence[:, -1]
+    fitted = fit.update(observed, visible)
+    mask = fitted.is_explained[:, None].to(observed.q.device)
+    filtered = State(*(part.to(observed.q) for part in (fitted.filtered.q, fitted.filtered.v)))
+    start = State(torch.where(mask, filtered.q, initial.q), torch.where(mask, filtered.v, initial.v))
+    return start, fitted.smoothed.to(torch.float32), fitted.smoothed_std.to(torch.float32)
 
 
 class _PredictionBuffer:
-    """Predictions for the frames to come, and the objects of the last frame, for the next segment."""
+    """Predictions for the frames to come, objects of the last frame and fit of the clip, for the next segment."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps, self._pending = steps, None
+    def __init__(self, steps: int, fit: ClipFit | None) -> None:
+        self._steps, self._pending, self.fit = steps, None, fit
         self.observation: Observation | None = None
 
     def exchange(self, state: State, frames: Tensor, present: Tensor) -> tuple[Tensor, State, Tensor, Tensor]:

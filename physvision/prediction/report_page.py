@@ -162,6 +162,8 @@ def prediction_page(data: ReportData, video: Path | None) -> report.Page:
     if data.parameters:
         estimated = any(row.origin.startswith("estimated") for row in data.parameters)
         text = "" if estimated else "Values are those of the checkpoint. This clip determined none of them."
+        if data.last_segment.fit is not None:
+            text = "Predictions take the checkpoint's value of each parameter that this clip does not contradict."
         page.section("Physical parameters", report.parameter_table(data.parameters), text=text)
     page.section("Settings", _settings_table(data))
     return page

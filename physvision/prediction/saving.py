@@ -144,7 +144,7 @@ def save(
                 elapsed=time.perf_counter() - start,
                 interruption=interrupt.reason or (f"Interrupted ({files.failure})" if files.failure else ""),
                 warnings=check.warnings(),
-                parameters=parameter_rows(predictor.model, predictor.scene, units, last.properties),
+                parameters=parameter_rows(predictor.model, predictor.scene, units, last.properties, last.fit),
                 settings=settings or {},
             )
             paths = files.finish(data)
@@ -222,6 +222,7 @@ def _make_tables(folder: Path, units: report.Units) -> report.StateTables:
     per_object = ("f4", (len(objects), len(units.scene.coordinates)))
     arrays = [("reprojection_score", "f4"), ("valid", "?")]
     arrays += [(f"predicted_{name}", *per_object) for name in ("position", "velocity")]
+    arrays += [(f"{name}_std", *per_object) for name in ("position", "velocity")]
     arrays += [("psnr", "f4"), ("ssim", "f4"), ("q", "f4", (positions,)), ("v", "f4", (positions,))]
     return report.StateTables(folder, [item.name for item in objects], units.coordinates, arrays)
 
@@ -233,6 +234,9 @@ def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units)
         mask = present.numpy()[..., None]
         values[f"{prefix}position"] = np.where(mask, units.positions(state.q.double().numpy()), np.nan)
         values[f"{prefix}velocity"] = np.where(mask, units.velocities(state.v.double().numpy()), np.nan)
+    # Standard deviations scale as rates do, without the place of the crop.
+    values["position_std"] = units.velocities(segment.state_std.q.double().numpy())
+    values["velocity_std"] = units.velocities(segment.state_std.v.double().numpy())
     tables.add(
         frame=range(segment.first_frame, segment.first_frame + len(segment.frames)),
         time=[frame.time for frame in segment.frames],

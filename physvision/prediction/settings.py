@@ -63,3 +63,59 @@ class PredictionSettings:
 
 
 DEFAULT_SETTINGS = PredictionSettings()
+
+
+@dataclass(frozen=True)
+class ClipFitSettings:
+    """Tuning numbers of the fit of states and parameters to a clip.
+
+    The defaults were chosen on clips of tests/prediction/other_physics.py with other seeds than those that are measured
+    (experiments/predict_other_physics.py).
+
+    Attributes:
+        pixel_window: Frames of a window where discs move. Raising it makes states more exact, and impacts harder to
+            find.
+        angle_window: Frames of a window where hinges turn.
+        max_windows: Windows that parameters are fitted to. Raising it costs time and memory.
+        rounds: Rounds of a fit; each one starts anew the states of windows that the parameters so far do not explain.
+        joint_iterations: Iterations of each round.
+        state_iterations: Iterations of the fit of a frame's window at known parameters.
+        refit_ratio: Number of frames, relative to the last fit, at which parameters are fitted again.
+        min_pixel_std: Smallest error of a position, px; that of the shipped encoders on clean frames.
+        min_angle_std: Smallest error of an angle, rad; that of the shipped encoder.
+        pixel_order: Order of the differences of positions that are noise; a motion without forces has none from two on.
+        angle_order: Order of the differences of angles that are noise.
+        persistence: Factor of the noise for errors that last over frames.
+        min_deviation: Standard deviations from the checkpoint's value from which a parameter is adapted.
+        max_relative_std: Standard deviation, relative to the prior's, up to which the clip determines a parameter.
+        max_mean_cost: Mean cost of an observed number up to which a motion explains a window; noise costs a half.
+        min_confidence: Confidence up to which an object is not observed.
+        ensemble: Number of motions that the spread of the future is taken from.
+        max_unexplained: Fractions of the windows that no parameters explain, for a warning and for rejection.
+        still_angle: Angle that a hinge stays within if it does not turn, rad.
+        still_quantile: Fraction of the frames in which it does.
+    """
+
+    pixel_window: int = 20
+    angle_window: int = 16
+    max_windows: int = 32
+    rounds: int = 3
+    joint_iterations: int = 7
+    state_iterations: int = 4
+    refit_ratio: float = 1.5
+    min_pixel_std: float = 0.005
+    min_angle_std: float = 0.004
+    pixel_order: int = 2
+    angle_order: int = 4
+    persistence: float = 2.0
+    min_deviation: float = 3.5
+    max_relative_std: float = 0.5
+    max_mean_cost: float = 4.0
+    min_confidence: float = 0.5
+    ensemble: int = 32
+    max_unexplained: tuple[float, float] = (0.15, 0.5)
+    still_angle: float = 0.1
+    still_quantile: float = 0.95
+
+
+DEFAULT_FIT_SETTINGS = ClipFitSettings()

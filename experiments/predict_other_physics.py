@@ -1,0 +1,195 @@
+"""Clips of other physics than a checkpoint's: what `predict` adapts to, names, or rejects.
+
+    python experiments/predict_other_physics.py [--correct 100] [--changed 15]
+
+The clips are those of a simulator and a drawer that share no code with the package (tests/prediction/other_physics.py).
+For each it prints what the prediction says, whether the true values lie in the 95 % intervals, the error of the future
+after the last frame (ten frames for balls, 1 s for rods) and of the states. The last lines are the bars: changed clips
+that are adapted to, correct clips with a warning or rejected, and the coverage of intervals and futures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from physvision.core import InputError
+from physvision.prediction import Predictor
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from prediction.other_physics import Discs, Rods, discs, draw_discs, draw_rods, rods
+
+DISC_FRAMES, ROD_FRAMES, SEED = 300, 200, 4100
+HORIZONS = {"billiards-3": 1 / 3, "pendulum": 1.0}  # s
+WALLS = ("left wall", "upper wall", "right wall", "lower wall")
+# Physics of each changed clip, and the true values of what differs; None for clips that no parameters explain.
+CHANGED: tuple[tuple[str, Discs | Rods, dict[str, float] | None], ...] = (
+    ("2 to 4.5 px a frame", Discs(speed=(2.0, 4.5)), {}),
+    ("2 to 4.5 px a frame, again", Discs(speed=(2.0, 4.5)), {}),
+    ("6 to 9 px a frame", Discs(speed=(6.0, 9.0)), None),
+    ("walls 6 px inside", Discs(margin=(6.0,) * 4), dict(zip(WALLS, (6.0, 6.0, 58.0, 58.0), strict=True))),
+    ("left wall 6 px inside", Discs(margin=(6.0, 0.0, 0.0, 0.0)), {"left wall": 6.0}),
+    ("masses 4:1:1", Discs(masses=(4.0, 1.0, 1.0)), {"mass of green / red": 0.25, "mass of blue / red": 0.25}),
+    ("masses 1:4:1", Discs(masses=(1.0, 4.0, 1.0)), {"mass of green / red": 4.0}),
+    ("restitution 0.7", Discs(restitution=0.7), {"restitution": 0.7}),
+    ("restitution 0.85", Discs(restitution=0.85), {"restitution": 0.85}),
+    ("friction 8 px/s²", Discs(deceleration=8.0), {"sliding deceleration": 8.0}),
+    ("friction 4 px/s²", Discs(deceleration=4.0), {"sliding deceleration": 4.0}),
+    ("gravity 1.62", Rods(gravity=1.62), {"gravity": 1.62}),
+    ("gravity 20", Rods(gravity=20.0), {"gravity": 20.0}),
+    ("masses 1, 1, 5", Rods(masses=(1.0, 1.0, 5.0)), {"mass of link 3 / link 1": 5.0}),
+    ("two links", Rods(welded=True), None),
+)
+
+
+@dataclass
+class Outcome:
+    """Prediction of a clip, compared with the simulator.
+
+    Attributes:
+        message: Warnings, or the reason of a rejection.
+        is_rejected: If true, the clip was rejected.
+        future_error: Errors of the objects at the horizon after the last frame.
+        future_std: Their predicted standard deviations, for each coordinate.
+        future_residual: Errors of each coordinate at the horizon.
+        state_error: Errors of the states of all frames.
+        intervals: For each parameter whether it is estimated, and its 68 % and 95 % intervals.
+        values: Values of the estimated parameters in use.
+    """
+
+    message: str
+    is_rejected: bool = False
+    future_error: np.ndarray | None = None
+    future_std: np.ndarray | None = None
+    future_residual: np.ndarray | None = None
+    state_error: np.ndarray | None = None
+    intervals: dict | None = None
+    values: dict | None = None
+
+
+def run(predictor: Predictor, physics: Discs | Rods, seed: int) -> Outcome:
+    """Predict one clip and compare it with the truth."""
+    is_table = isinstance(physics, Discs)
+    frames = DISC_FRAMES if is_table else ROD_FRAMES
+    if isinstance(physics, Discs):
+        x = discs(physics, frames + predictor.steps, seed)[0]
+        clip = draw_discs(x[:frames])
+    else:
+        x = rods(physics, frames + predictor.steps, seed)[0][..., None]
+        clip = draw_rods(physics, x[:frames, :, 0])
+    try:
+        prediction = predictor(clip)
+    except InputError as error:
+        return Outcome(str(error), is_rejected=True)
+
+    def residual(q, true):
+        off = q.numpy().reshape(*true.shape[:-1], -1)[..., : true.shape[-1]] - true
+        return off if is_table else off - 2 * np.pi * np.round(off / (2 * np.pi))
+
+    off = residual(prediction.future.q[0, -1], x[-1])
+    std = prediction.future_std.q[0, -1].numpy().reshape(*off.shape[:-1], -1)[..., : off.shape[-1]]
+    now = residual(prediction.states.q, x[prediction.frames.numpy()])
+    estimates = {item.parameter.name: item for item in prediction.parameters if item.is_estimated}
+    return Outcome(
+        " ".join(prediction.warnings),
+        future_error=np.linalg.norm(off, axis=-1),
+        future_std=std,
+        future_residual=off,
+        state_error=np.linalg.norm(now, axis=-1),
+        intervals={name: (item.interval(0.68), item.interval(0.95)) for name, item in estimates.items()},
+        values={name: (item.value, item.used) for name, item in estimates.items()},
+    )
+
+
+def main(correct: int, changed: int) -> None:
+    """Predict all clips and print the tables."""
+    predictors = {name: Predictor.from_checkpoint(name, horizon=ahead) for name, ahead in HORIZONS.items()}
+
+    def predictor(physics: Discs | Rods) -> Predictor:
+        return predictors["billiards-3" if isinstance(physics, Discs) else "pendulum"]
+
+    own = [(Discs() if index % 3 else Rods(), SEED + index) for index in range(correct)]
+    typical, warned, rejected = {}, 0, 0
+    futures: dict[type, list[Outcome]] = {Discs: [], Rods: []}
+    for physics, seed in own:
+        outcome = run(predictor(physics), physics, seed)
+        warned, rejected = warned + bool(outcome.message), rejected + outcome.is_rejected
+        if outcome.message:
+            print(f"correct clip {seed}: {outcome.message}", flush=True)
+        if not outcome.is_rejected:
+            futures[type(physics)].append(outcome)
+    for kind, outcomes in futures.items():
+        if outcomes:
+            errors = np.concatenate([item.future_error for item in outcomes if item.future_error is not None])
+            typical[kind] = float(np.quantile(errors, 0.95))
+            states = np.concatenate([np.ravel(item.state_error) for item in outcomes if item.state_error is not None])
+            marks = " ".join(f"{value:.4f}" for value in np.quantile(states, [0.05, 0.25, 0.5, 0.75, 0.95]))
+            print(f"{kind.__name__}: future median {np.median(errors):.4f}, 95 % {typical[kind]:.4f}; states {marks}")
+            _coverage(outcomes)
+    adapted = 0
+    for index, (name, physics, truth) in enumerate(CHANGED[:changed]):
+        outcome = run(predictor(physics), physics, SEED + 1000 + index)
+        is_good, text = _judge(outcome, truth, typical.get(type(physics), np.nan))
+        adapted += is_good
+        print(f"{name:28} {'+' if is_good else '-'} {text}", flush=True)
+    print(f"changed clips adapted to, or rejected with their reason: {adapted} of {min(changed, len(CHANGED))}")
+    print(f"correct clips: {warned} with a warning, {rejected} rejected, of {correct}")
+
+
+def _judge(outcome: Outcome, truth: dict[str, float] | None, typical: float) -> tuple[bool, str]:
+    """Judge a changed clip: true values within intervals and a small error, or a rejection or note that names it."""
+    if outcome.is_rejected or truth is None:
+        return truth is None and bool(outcome.message), f"{'rejected: ' * outcome.is_rejected}{outcome.message[:240]}"
+    assert outcome.intervals is not None
+    assert outcome.values is not None
+    assert outcome.future_error is not None
+    is_inside = all(
+        name in outcome.intervals and outcome.intervals[name][1][0] <= value <= outcome.intervals[name][1][1]
+        for name, value in truth.items()
+    )
+    is_named = all(name.lower() in outcome.message.lower() for name in truth)
+    error = float(np.median(outcome.future_error))
+    estimated = [name for name in truth if name in outcome.intervals]
+    intervals = {name: tuple(round(end, 4) for end in outcome.intervals[name][1]) for name in estimated}
+    text = f"future {np.round(outcome.future_error, 3)} (limit {2 * typical:.3f}) {intervals} named: {is_named}"
+    return is_inside and is_named and error <= 2 * typical, text
+
+
+def _coverage(outcomes: list[Outcome]) -> None:
+    """Print how many true values are within intervals of correct clips, and errors within the futures' spread."""
+    inside = {0.68: [], 0.95: []}
+    for outcome in outcomes:
+        for name, intervals in (outcome.intervals or {}).items():
+            value = START.get(name, 1.0)
+            for level, (low, high) in zip(inside, intervals, strict=True):
+                inside[level].append(low - 1e-9 <= value <= high + 1e-9)
+    ratios = np.concatenate([np.abs(item.future_residual / item.future_std).ravel() for item in outcomes])
+    print(
+        f"  parameters: 68 % intervals hold {np.mean(inside[0.68]):.0%}, 95 % {np.mean(inside[0.95]):.0%}; "
+        f"futures: within one standard deviation {np.mean(ratios < 1):.0%}, two {np.mean(ratios < 1.96):.0%}"
+    )
+
+
+# The shipped checkpoints' values of parameters that are not one.
+START = {
+    "sliding deceleration": 0.0,
+    "left wall": 0.0,
+    "upper wall": 0.0,
+    "right wall": 64.0,
+    "lower wall": 64.0,
+    "radius": 3.2,
+    "gravity": 9.81,
+    "joint damping": 0.0,
+}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--correct", type=int, default=100)
+    parser.add_argument("--changed", type=int, default=len(CHANGED))
+    given = parser.parse_args()
+    main(given.correct, given.changed)

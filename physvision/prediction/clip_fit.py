@@ -1,0 +1,377 @@
+"""Fit of the clip: states and physical parameters of the engine's motion closest to what the encoder sees.
+
+The clip is cut into windows, of which a bounded number is kept, evenly spaced; their states and the parameters of the
+clip are fitted together (`estimation.window_fit`). Each frame's state is that of the fit to the window that ends there,
+and, where later frames are at hand, to the window that ends half a window later.
+
+The errors of what the encoder sees are measured in the clip, without its law: a motion is smooth from frame to frame,
+so differences of high order are noise, of standard deviation σ √(2n over n) for differences of order n. Errors also
+last, since neighboring frames look alike, so that n frames say less than n independent ones; σ is multiplied for it.
+
+A parameter is kept at the checkpoint's value where it is within some standard deviations of it: with B these and A the
+others, the estimates z_A follow from z_B = 0 by conditioning the Gaussian of all, z_A − Σ_AB Σ_BB⁻¹ z_B, with the
+covariance Σ_AA − Σ_AB Σ_BB⁻¹ Σ_BA. So a clip of the checkpoint's physics is predicted by exactly that physics.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core import State, Trajectory
+from physvision.estimation.window_fit import WindowEstimate, WindowProblem
+from physvision.models import PredictiveAutoencoder
+from physvision.prediction.clip_parameters import ClipParameter, clip_parameters
+from physvision.prediction.settings import DEFAULT_FIT_SETTINGS, ClipFitSettings
+
+# Fraction of a normal distribution within one standard deviation.
+_ONE_STD = 0.683
+# Size that a quarter of a standard normal distribution is within.
+_QUARTER = 0.3186
+
+
+@dataclass(frozen=True)
+class ParameterEstimate:
+    """One physical parameter of a clip.
+
+    Attributes:
+        parameter: Name, unit, and value of the checkpoint.
+        value: Most likely value; that of the checkpoint if the clip does not determine it.
+        std: Standard deviation; NaN if the clip does not determine it.
+        used: Value that predictions take: the checkpoint's, unless the clip contradicts it.
+    """
+
+    parameter: ClipParameter
+    value: float
+    std: float
+    used: float
+
+    @property
+    def is_estimated(self) -> bool:
+        """If true, the clip determines the parameter; otherwise it is assumed."""
+        return math.isfinite(self.std)
+
+    @property
+    def differs(self) -> bool:
+        """If true, the clip contradicts the checkpoint's value by an amount that matters."""
+        return self.used != self.parameter.start and self.parameter.matters(self.used)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Interval that holds the value with a probability, within the parameter's bounds."""
+        half = math.sqrt(2) * float(torch.special.erfinv(torch.tensor(level))) * self.std
+        if self.parameter.is_positive:
+            factor = math.exp(half / self.value)
+            return self.value / factor, self.value * factor
+        return max(self.value - half, self.parameter.low), min(self.value + half, self.parameter.high)
+
+    def __repr__(self) -> str:
+        if not self.is_estimated:
+            return f"{self.parameter.name} {self.value:.4g} {self.parameter.unit} (assumed)"
+        low, high = self.interval()
+        return f"{self.parameter.name} {self.value:.4g} {self.parameter.unit} (95 %: {low:.4g} to {high:.4g})"
+
+
+@dataclass(frozen=True)
+class FittedStates:
+    """States of consecutive frames by the fit.
+
+    Attributes:
+        filtered: State of each frame, from frames up to it.
+        filtered_covariance: Covariance of the observed coordinates' positions and velocities.
+        smoothed: State of each frame, also from later frames of the batch.
+        smoothed_std: Standard deviations of the smoothed state.
+        is_explained: Mask of the frames whose window the engine's motion explains; the encoder's state elsewhere.
+    """
+
+    filtered: State
+    filtered_covariance: Float[Tensor, "frames phase phase"]
+    smoothed: State
+    smoothed_std: State
+    is_explained: Tensor
+
+
+class ClipFit:
+    """States and parameters of a clip that comes in batches of frames.
+
+    Attributes:
+        parameters: Parameters that clips of this kind may determine.
+        windows: Observed positions of the windows that were kept, and the number of the first frame of each.
+        estimate: Fit of these windows; None before there is a whole one.
+    """
+
+    def __init__(self, model: PredictiveAutoencoder, settings: ClipFitSettings = DEFAULT_FIT_SETTINGS) -> None:
+        """Start the fit of a clip.
+
+        Args:
+            model: Model with a scene, whose engine has parameters that a clip may determine.
+            settings: Tuning numbers.
+        """
+        parameters, scene = clip_parameters(model), model.scene
+        assert parameters is not None
+        assert scene is not None
+        self.parameters, self.settings, self.engine = parameters, settings, model.engine
+        units = list(scene.coordinates.values())
+        self.angles = "px" not in units
+        per_object = [index for index, unit in enumerate(units) if self.angles or unit == "px"]
+        self.coordinates = tuple(
+            item * len(units) + index for item in range(len(scene.objects)) for index in per_object
+        )
+        self.per_object = len(per_object)
+        self.length = settings.angle_window if self.angles else settings.pixel_window
+        self.recent: tuple[Tensor, Tensor] | None = None
+        self.windows: list[tuple[int, Tensor, Tensor]] = []
+        self.estimate: WindowEstimate | None = None
+        self.std = torch.full((len(self.coordinates),), self._floor, dtype=torch.float64)
+        self.z = torch.zeros(len(parameters), dtype=torch.float64)
+        self.covariance = torch.zeros(len(parameters), len(parameters), dtype=torch.float64)
+        self._used = torch.zeros(len(parameters), dtype=torch.bool)
+        self._frames, self._stride, self._next_fit = 0, self.length, self.length
+        self._future: tuple[tuple[int, int], tuple[Trajectory, State]] | None = None
+
+    @property
+    def _floor(self) -> float:
+        return self.settings.min_angle_std if self.angles else self.settings.min_pixel_std
+
+    def update(self, observed: State, confidence: Tensor) -> FittedStates:
+        """Add consecutive frames; fit parameters if enough frames are new, and states of these frames.
+
+        Args:
+            observed: States that the encoder sees.
+            confidence: Confidence in each object, 0 to 1; an object without any is not observed.
+        """
+        coordinates = list(self.coordinates)
+        q, v = (part[:, coordinates].double().cpu() for part in (observed.q, observed.v))
+        hidden = (confidence.cpu() < self.settings.min_confidence).repeat_interleave(self.per_object, 1)
+        q = torch.where(hidden, torch.nan, q) if hidden.shape == q.shape else q
+        earlier = 0
+        if self.recent is not None:
+            earlier = len(self.recent[0])
+            q, v = torch.cat([self.recent[0], q]), torch.cat([self.recent[1], v])
+        first = self._frames - earlier
+        self._frames += len(q) - earlier
+        self._keep_windows(q, v, first)
+        if self._frames >= self._next_fit:
+            self.fit()
+        fitted = self._states(q, v, earlier)
+        self.recent = (q[-self.length :], v[-self.length :])
+        return fitted
+
+    def _keep_windows(self, q: Tensor, v: Tensor, first: int) -> None:
+        """Keep whole windows that begin at multiples of the stride; double it when there are too many."""
+        begin = self.windows[-1][0] + self._stride if self.windows else 0
+        while begin + self.length <= first + len(q):
+            part = slice(begin - first, begin - first + self.length)
+            self.windows.append((begin, q[part], v[part]))
+            begin += self._stride
+            if len(self.windows) > self.settings.max_windows:
+                self._stride *= 2
+                self.windows = [window for window in self.windows if window[0] % self._stride == 0]
+                begin = self.windows[-1][0] + self._stride
+
+    def fit(self) -> None:
+        """Fit the windows that were kept, and decide which parameters the clip contradicts."""
+        if not self.windows:
+            return
+        settings = self.settings
+        self._next_fit = math.ceil(settings.refit_ratio * self._frames)
+        q = torch.stack([window[1] for window in self.windows])
+        self.std = self._noise(q)
+        problem = self._problem(q)
+        guesses = torch.stack([self._guesses(*window[1:], 0) for window in self.windows], 1)
+        # Walls that a disc seems to turn at are a guess: a disc may also have come to rest, or met another one there.
+        starts = [torch.zeros_like(self.z), self.parameters.first_guess(q)]
+        starts = starts if bool((starts[0] != starts[1]).any()) else starts[:1]
+        estimates = [self._fit_from(problem, guesses, z) for z in starts]
+        estimate = min(estimates, key=lambda item: float(item.cost.sum() + 0.5 * item.z.square().sum()))
+        self.estimate, self._future = estimate, None
+        self._select(estimate)
+
+    def _fit_from(self, problem: WindowProblem, guesses: Tensor, z: Tensor) -> WindowEstimate:
+        """Fit from first guesses; each round starts anew the states that the parameters so far do not explain."""
+        estimate = problem.fit(self._cheapest(problem, guesses, z), z, self.settings.joint_iterations)
+        for _ in range(self.settings.rounds - 1):
+            candidates = torch.cat([guesses, estimate.x[None]])
+            x = self._cheapest(problem, candidates, estimate.z)
+            estimate = problem.fit(x, estimate.z, self.settings.joint_iterations)
+        return estimate
+
+    def _select(self, estimate: WindowEstimate) -> None:
+        """Condition on the checkpoint's values of the parameters that the clip does not contradict; see the module."""
+        std = estimate.covariance.diagonal().sqrt()
+        used = (estimate.z.abs() > self.settings.min_deviation * std) & self._is_determined(estimate)
+        self.z, self.covariance = torch.zeros_like(self.z), torch.zeros_like(self.covariance)
+        gain = estimate.covariance[used][:, ~used] @ torch.linalg.pinv(estimate.covariance[~used][:, ~used])
+        self.z[used] = estimate.z[used] - gain @ estimate.z[~used]
+        block = estimate.covariance[used][:, used] - gain @ estimate.covariance[~used][:, used]
+        index = used.nonzero()[:, 0]
+        self.covariance[index[:, None], index] = block
+        self._used = used
+
+    def _is_determined(self, estimate: WindowEstimate) -> Tensor:
+        return estimate.covariance.diagonal().sqrt() < self.settings.max_relative_std
+
+    def _noise(self, q: Float[Tensor, "windows times numbers"]) -> Float[Tensor, " numbers"]:
+        """Standard deviations of what the encoder sees; see the module."""
+        order = self.settings.angle_order if self.angles else self.settings.pixel_order
+        difference = q
+        for _ in range(order):
+            difference = difference.diff(dim=1)
+            if self.angles:
+                difference = difference - 2 * torch.pi * torch.round(difference / (2 * torch.pi))
+        # The quarter of the smallest: impacts are far apart even where balls are fast.
+        size = difference.abs().flatten(0, 1).nanquantile(0.25, dim=0) / _QUARTER
+        std = size / math.sqrt(math.comb(2 * order, order))
+        return self.settings.persistence * std.nan_to_num(0.0).clamp_min(self._floor)
+
+    def _problem(self, q: Tensor) -> WindowProblem:
+        parameters = self.parameters
+        return WindowProblem(
+            self.engine, parameters.leaves, q, self.std, self.coordinates, self.angles, parameters.low, parameters.high
+        )
+
+    def _guesses(self, q: Tensor, v: Tensor, at: int) -> Float[Tensor, "guesses unknowns"]:
+        """States at a frame: each object has the encoder's velocity, or the step to the next frame.
+
+        An impact just before the frame spoils the first, one just after it the second.
+        """
+        later = min(at + 1, len(q) - 1)
+        step = q[later] - q[at]
+        if self.angles:
+            step = step - 2 * torch.pi * torch.round(step / (2 * torch.pi))
+        forward = torch.where(step.isfinite(), step / self.engine.dt, v[at]) if later > at else v[at]
+        position = q[at].nan_to_num(0.0)
+        objects = len(v[at]) // self.per_object
+        choices = itertools.product((False, True), repeat=objects) if not self.angles else ((False,), (True,))
+        rows = []
+        for choice in choices:
+            mask = torch.tensor(choice).repeat_interleave(len(v[at]) // len(choice))
+            rows.append(torch.cat([position, torch.where(mask, forward, v[at])]))
+        return torch.stack(rows)
+
+    @staticmethod
+    def _cheapest(
+        problem: WindowProblem, candidates: Float[Tensor, "candidates windows unknowns"], z: Tensor
+    ) -> Tensor:
+        """Candidate of each window with the smallest cost."""
+        costs = torch.stack([problem.costs_of(x, z) for x in candidates])
+        return candidates[costs.argmin(0), torch.arange(candidates.shape[1])]
+
+    def _states(self, q: Tensor, v: Tensor, earlier: int) -> FittedStates:
+        """Fit the window that ends at each new frame."""
+        settings, length = self.settings, self.length
+        ends = torch.arange(earlier, len(q))
+        starts = (ends - length + 1).clamp_min(0)
+        rows = starts[:, None] + torch.arange(length)
+        observed = torch.where((rows <= ends[:, None])[..., None], q[rows.clamp_max(len(q) - 1)], torch.nan)
+        problem = self._problem(observed)
+        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+        guesses = torch.stack([self._guesses(q[: end + 1], v, start) for start, end in pairs], 1)
+        x = self._cheapest(problem, guesses, self.z)
+        count = len(self.coordinates)
+        estimate = problem.fit(x, self.z, settings.state_iterations, self.covariance)
+        # The motion of the window before, one frame on, is another guess.
+        moves = (starts[1:] - starts[:-1]).tolist()
+        phase = torch.cat([part[:-1][:, :, list(self.coordinates)] for part in estimate.motion], -1)
+        shifted = torch.cat([estimate.x[:1], phase[torch.arange(len(moves)), moves]]) if moves else estimate.x
+        costs = problem.costs_of(shifted, self.z)
+        if bool((costs < 0.5 * estimate.cost).any()):
+            x = torch.where((costs < estimate.cost)[:, None], shifted, estimate.x)
+            estimate = problem.fit(x, self.z, settings.state_iterations, self.covariance)
+        index = ends - starts
+        numbers = observed.isfinite().sum((1, 2))
+        is_explained = (estimate.cost < settings.max_mean_cost * numbers) & (index > 0)
+        row = torch.arange(len(ends))
+        later = (row + length // 2).clamp_max(len(row) - 1)
+        later = torch.where(is_explained[later], later, row)
+        at = ends - starts[later]
+        filtered, covariance = self._at(estimate, row, index, q[ends], v[ends], is_explained)
+        smoothed, smoothed_covariance = self._at(estimate, later, at, q[ends], v[ends], is_explained[later])
+        std = smoothed_covariance.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt()
+        return FittedStates(filtered, covariance, smoothed, self._full(std[:, :count], std[:, count:]), is_explained)
+
+    def _at(
+        self, estimate: WindowEstimate, row: Tensor, index: Tensor, q: Tensor, v: Tensor, is_explained: Tensor
+    ) -> tuple[State, Tensor]:
+        """State in a frame of windows with its covariance; the encoder's where a window is not explained."""
+        coordinates = list(self.coordinates)
+        fitted = [part[row, index][:, coordinates] for part in estimate.motion]
+        q, v = (
+            torch.where(is_explained[:, None], new, old.nan_to_num(0.0))
+            for new, old in zip(fitted, (q, v), strict=True)
+        )
+        jacobian = estimate.motion_jacobian[row, index]
+        covariance = jacobian @ estimate.joint_covariance()[row] @ jacobian.mT
+        # What the encoder says of one window: positions as exact as its noise, velocities by three of them.
+        own = torch.cat([self.std, self.std / self.engine.dt]).square()
+        covariance = torch.where(is_explained[:, None, None], covariance, torch.diag(own))
+        return self._full(q, v), covariance
+
+    def _full(self, q: Tensor, v: Tensor) -> State:
+        """State of all coordinates; those that are not observed rest at zero."""
+        state = State(*(part.new_zeros(len(part), self.engine.nq) for part in (q, v)))
+        state.q[:, list(self.coordinates)], state.v[:, list(self.coordinates)] = q, v
+        return state
+
+    def leaves(self, worlds: int = 1) -> dict[str, Tensor] | None:
+        """Leaves of the engine's properties that the clip contradicts; None if there are none."""
+        return self.parameters.leaves(self.z.expand(worlds, -1)) if bool(self._used.any()) else None
+
+    def ensemble(self, state: State, covariance: Tensor, steps: int) -> Trajectory:
+        """Motions from draws of one state and the parameters in use: what they and chaos allow."""
+        count, generator = self.settings.ensemble, torch.Generator().manual_seed(0)
+        coordinates, spread = list(self.coordinates), _root(covariance)
+        draws = torch.randn(count, len(spread), generator=generator, dtype=torch.float64) @ spread.mT
+        noise = torch.randn(count, len(self.z), generator=generator, dtype=torch.float64) @ _root(self.covariance).mT
+        q, v = state.q.double().repeat(count, 1), state.v.double().repeat(count, 1)
+        q[:, coordinates] += draws[:, : len(coordinates)]
+        v[:, coordinates] += draws[:, len(coordinates) :]
+        z = (self.z + noise).clamp(self.parameters.low, self.parameters.high)
+        return self.engine.rollout(State(q, v), steps, properties=self.parameters.leaves(z))
+
+    def future(self, steps: int) -> tuple[Trajectory, State]:
+        """Most likely motion after the last frame, a batch of one, and the standard deviations of its states.
+
+        The spread is that of an ensemble: half the width that holds 68 % of its motions, which single motions that
+        chance upon another impact do not widen.
+        """
+        key = (self._frames, steps)
+        if self._future is None or self._future[0] != key:
+            assert self.recent is not None
+            q, v = self.recent
+            states = self._states(q, v, len(q) - 1)
+            path = self.engine.rollout(states.filtered, steps, properties=self.leaves())
+            draws = self.ensemble(states.filtered, states.filtered_covariance[0], steps)
+            stds = []
+            for middle, part in ((path.q, draws.q), (path.v, draws.v)):
+                away = part.nan_to_num(0.0) - middle
+                stds.append(away.abs().quantile(_ONE_STD, dim=0, keepdim=True).float())
+            self._future = key, (Trajectory(path.q.float(), path.v.float(), dt=path.dt), State(*stds))
+        return self._future[1]
+
+    def estimates(self) -> tuple[ParameterEstimate, ...]:
+        """Parameters of the clip so far."""
+        estimate = self.estimate
+        if estimate is None:
+            return tuple(
+                ParameterEstimate(item, item.start, math.nan, item.start) for item in self.parameters.parameters
+            )
+        values, used = self.parameters.values(estimate.z).tolist(), self.parameters.values(self.z).tolist()
+        stds, determined = estimate.covariance.diagonal().sqrt().tolist(), self._is_determined(estimate).tolist()
+        rows = []
+        for item, value, std, is_known, current in zip(self.parameters, values, stds, determined, used, strict=True):
+            size = std * item.std * (value if item.is_positive else 1.0)
+            rows.append(
+                ParameterEstimate(item, value if is_known else item.start, size if is_known else math.nan, current)
+            )
+        return tuple(rows)
+
+
+def _root(covariance: Tensor) -> Tensor:
+    """Square root of a covariance."""
+    values, vectors = torch.linalg.eigh(covariance)
+    return vectors * values.clamp_min(0).sqrt()
