@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -26,54 +26,13 @@ from torch import Tensor
 from physvision.core import State, Trajectory
 from physvision.estimation.window_fit import WindowEstimate, WindowProblem
 from physvision.models import PredictiveAutoencoder
-from physvision.prediction.clip_parameters import ClipParameter, clip_parameters
+from physvision.prediction.clip_parameters import ParameterEstimate, clip_parameters
 from physvision.prediction.settings import DEFAULT_FIT_SETTINGS, ClipFitSettings
 
 # Fraction of a normal distribution within one standard deviation.
 _ONE_STD = 0.683
 # Size that a quarter of a standard normal distribution is within.
 _QUARTER = 0.3186
-
-
-@dataclass(frozen=True)
-class ParameterEstimate:
-    """One physical parameter of a clip.
-
-    Attributes:
-        parameter: Name, unit, and value of the checkpoint.
-        value: Most likely value; that of the checkpoint if the clip does not determine it.
-        std: Standard deviation; NaN if the clip does not determine it.
-        used: Value that predictions take: the checkpoint's, unless the clip contradicts it.
-    """
-
-    parameter: ClipParameter
-    value: float
-    std: float
-    used: float
-
-    @property
-    def is_estimated(self) -> bool:
-        """If true, the clip determines the parameter; otherwise it is assumed."""
-        return math.isfinite(self.std)
-
-    @property
-    def differs(self) -> bool:
-        """If true, the clip contradicts the checkpoint's value by an amount that matters."""
-        return self.used != self.parameter.start and self.parameter.matters(self.used)
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Interval that holds the value with a probability, within the parameter's bounds."""
-        half = math.sqrt(2) * float(torch.special.erfinv(torch.tensor(level))) * self.std
-        if self.parameter.is_positive:
-            factor = math.exp(half / self.value)
-            return self.value / factor, self.value * factor
-        return max(self.value - half, self.parameter.low), min(self.value + half, self.parameter.high)
-
-    def __repr__(self) -> str:
-        if not self.is_estimated:
-            return f"{self.parameter.name} {self.value:.4g} {self.parameter.unit} (assumed)"
-        low, high = self.interval()
-        return f"{self.parameter.name} {self.value:.4g} {self.parameter.unit} (95 %: {low:.4g} to {high:.4g})"
 
 
 @dataclass(frozen=True)
@@ -131,12 +90,13 @@ class ClipFit:
         self.covariance = torch.zeros(len(parameters), len(parameters), dtype=torch.float64)
         self._used = torch.zeros(len(parameters), dtype=torch.bool)
         self._frames, self._stride, self._next_fit = 0, self.length, self.length
-        self._future: tuple[tuple[int, int], tuple[Trajectory, State]] | None = None
+        self._future: tuple[tuple[int, int], tuple[Trajectory, Trajectory]] | None = None
 
     @property
     def _floor(self) -> float:
         return self.settings.min_angle_std if self.angles else self.settings.min_pixel_std
 
+    @torch.no_grad()
     def update(self, observed: State, confidence: Tensor) -> FittedStates:
         """Add consecutive frames; fit parameters if enough frames are new, and states of these frames.
 
@@ -147,7 +107,7 @@ class ClipFit:
         coordinates = list(self.coordinates)
         q, v = (part[:, coordinates].double().cpu() for part in (observed.q, observed.v))
         hidden = (confidence.cpu() < self.settings.min_confidence).repeat_interleave(self.per_object, 1)
-        q = torch.where(hidden, torch.nan, q) if hidden.shape == q.shape else q
+        own, q = q, torch.where(hidden, torch.nan, q) if hidden.shape == q.shape else q
         earlier = 0
         if self.recent is not None:
             earlier = len(self.recent[0])
@@ -157,7 +117,7 @@ class ClipFit:
         self._keep_windows(q, v, first)
         if self._frames >= self._next_fit:
             self.fit()
-        fitted = self._states(q, v, earlier)
+        fitted = self._states(q, v, own)
         self.recent = (q[-self.length :], v[-self.length :])
         return fitted
 
@@ -173,6 +133,7 @@ class ClipFit:
                 self.windows = [window for window in self.windows if window[0] % self._stride == 0]
                 begin = self.windows[-1][0] + self._stride
 
+    @torch.no_grad()
     def fit(self) -> None:
         """Fit the windows that were kept, and decide which parameters the clip contradicts."""
         if not self.windows:
@@ -195,10 +156,31 @@ class ClipFit:
         """Fit from first guesses; each round starts anew the states that the parameters so far do not explain."""
         estimate = problem.fit(self._cheapest(problem, guesses, z), z, self.settings.joint_iterations)
         for _ in range(self.settings.rounds - 1):
-            candidates = torch.cat([guesses, estimate.x[None]])
-            x = self._cheapest(problem, candidates, estimate.z)
+            x = self._renewed(problem, guesses, estimate)
             estimate = problem.fit(x, estimate.z, self.settings.joint_iterations)
-        return estimate
+        return self._trimmed(problem, guesses, estimate)
+
+    def _renewed(self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate) -> Tensor:
+        """Cheapest states of all windows: first guesses, those of a fit, and where the window before leads on."""
+        ends = torch.cat([part[:, -1][:, list(self.coordinates)] for part in estimate.motion], 1)
+        q, v = problem.rollout(ends, estimate.z.expand(len(ends), -1), 1)
+        following = torch.cat([part[:-1, -1][:, list(self.coordinates)] for part in (q, v)], 1)
+        following = torch.cat([estimate.x[:1], following])
+        return self._cheapest(problem, torch.cat([guesses, estimate.x[None], following[None]]), estimate.z)
+
+    def _trimmed(self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate) -> WindowEstimate:
+        """Fit parameters without the windows that they leave unexplained, unless these are most of them.
+
+        A window without a motion, be it because a hand came in or because its search went wrong, says nothing of
+        parameters; whether it has one is then judged at the parameters of the others.
+        """
+        limit = self.settings.max_fitted_cost * problem.observed.isfinite().sum((1, 2))
+        explained = (estimate.cost < limit).nonzero()[:, 0]
+        if len(explained) == len(estimate.cost) or 2 * len(explained) < len(estimate.cost):
+            return estimate
+        part = problem.select(explained).fit(estimate.x[explained], torch.zeros_like(estimate.z), 10)
+        x = self._renewed(problem, guesses, replace(estimate, z=part.z))
+        return problem.fit(x, part.z, self.settings.joint_iterations, part.covariance)
 
     def _select(self, estimate: WindowEstimate) -> None:
         """Condition on the checkpoint's values of the parameters that the clip does not contradict; see the module."""
@@ -261,10 +243,10 @@ class ClipFit:
         costs = torch.stack([problem.costs_of(x, z) for x in candidates])
         return candidates[costs.argmin(0), torch.arange(candidates.shape[1])]
 
-    def _states(self, q: Tensor, v: Tensor, earlier: int) -> FittedStates:
-        """Fit the window that ends at each new frame."""
+    def _states(self, q: Tensor, v: Tensor, own: Tensor) -> FittedStates:
+        """Fit the window that ends at each of the last frames, whose positions the encoder has as `own`."""
         settings, length = self.settings, self.length
-        ends = torch.arange(earlier, len(q))
+        ends = torch.arange(len(q) - len(own), len(q))
         starts = (ends - length + 1).clamp_min(0)
         rows = starts[:, None] + torch.arange(length)
         observed = torch.where((rows <= ends[:, None])[..., None], q[rows.clamp_max(len(q) - 1)], torch.nan)
@@ -289,8 +271,8 @@ class ClipFit:
         later = (row + length // 2).clamp_max(len(row) - 1)
         later = torch.where(is_explained[later], later, row)
         at = ends - starts[later]
-        filtered, covariance = self._at(estimate, row, index, q[ends], v[ends], is_explained)
-        smoothed, smoothed_covariance = self._at(estimate, later, at, q[ends], v[ends], is_explained[later])
+        filtered, covariance = self._at(estimate, row, index, own, v[ends], is_explained)
+        smoothed, smoothed_covariance = self._at(estimate, later, at, own, v[ends], is_explained[later])
         std = smoothed_covariance.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt()
         return FittedStates(filtered, covariance, smoothed, self._full(std[:, :count], std[:, count:]), is_explained)
 
@@ -333,7 +315,8 @@ class ClipFit:
         z = (self.z + noise).clamp(self.parameters.low, self.parameters.high)
         return self.engine.rollout(State(q, v), steps, properties=self.parameters.leaves(z))
 
-    def future(self, steps: int) -> tuple[Trajectory, State]:
+    @torch.no_grad()
+    def future(self, steps: int) -> tuple[Trajectory, Trajectory]:
         """Most likely motion after the last frame, a batch of one, and the standard deviations of its states.
 
         The spread is that of an ensemble: half the width that holds 68 % of its motions, which single motions that
@@ -343,14 +326,14 @@ class ClipFit:
         if self._future is None or self._future[0] != key:
             assert self.recent is not None
             q, v = self.recent
-            states = self._states(q, v, len(q) - 1)
+            states = self._states(q, v, q[-1:])
             path = self.engine.rollout(states.filtered, steps, properties=self.leaves())
             draws = self.ensemble(states.filtered, states.filtered_covariance[0], steps)
             stds = []
             for middle, part in ((path.q, draws.q), (path.v, draws.v)):
                 away = part.nan_to_num(0.0) - middle
                 stds.append(away.abs().quantile(_ONE_STD, dim=0, keepdim=True).float())
-            self._future = key, (Trajectory(path.q.float(), path.v.float(), dt=path.dt), State(*stds))
+            self._future = key, (Trajectory(path.q.float(), path.v.float(), dt=path.dt), Trajectory(*stds, dt=path.dt))
         return self._future[1]
 
     def estimates(self) -> tuple[ParameterEstimate, ...]:

@@ -67,6 +67,47 @@ class ClipParameter:
         return abs(change) > self.min_change
 
 
+@dataclass(frozen=True)
+class ParameterEstimate:
+    """One physical parameter of a clip.
+
+    Attributes:
+        parameter: Name, unit, and value of the checkpoint.
+        value: Most likely value; that of the checkpoint if the clip does not determine it.
+        std: Standard deviation; NaN if the clip does not determine it.
+        used: Value that predictions take: the checkpoint's, unless the clip contradicts it.
+    """
+
+    parameter: ClipParameter
+    value: float
+    std: float
+    used: float
+
+    @property
+    def is_estimated(self) -> bool:
+        """If true, the clip determines the parameter; otherwise it is assumed."""
+        return math.isfinite(self.std)
+
+    @property
+    def differs(self) -> bool:
+        """If true, the clip contradicts the checkpoint's value by an amount that matters."""
+        return self.used != self.parameter.start and self.parameter.matters(self.used)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Interval that holds the value with a probability, within the parameter's bounds."""
+        half = math.sqrt(2) * float(torch.special.erfinv(torch.tensor(level))) * self.std
+        if self.parameter.is_positive:
+            factor = math.exp(half / self.value)
+            return self.value / factor, self.value * factor
+        return max(self.value - half, self.parameter.low), min(self.value + half, self.parameter.high)
+
+    def __repr__(self) -> str:
+        if not self.is_estimated:
+            return f"{self.parameter.name} {self.value:.4g} {self.parameter.unit} (assumed)"
+        low, high = self.interval()
+        return f"{self.parameter.name} {self.value:.4g} {self.parameter.unit} (95 %: {low:.4g} to {high:.4g})"
+
+
 class ClipParameters:
     """Parameters that a clip may determine, as leaves of the engine's properties."""
 

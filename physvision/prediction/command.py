@@ -38,7 +38,6 @@ def predict(
     batch: int = 32,
     film: bool = True,
     force: bool = False,
-    adapt: bool = True,
 ) -> int:
     """Estimate the states of the objects in a video, and predict their motion.
 
@@ -55,11 +54,10 @@ def predict(
         batch: Number of windows that are computed at a time.
         film: If true, render prediction.mp4, which the page shows; --no-film skips it.
         force: If true, continue although the video is outside the checkpoint's domain.
-        adapt: If true, fit states and physical parameters to the clip; --no-adapt takes the checkpoint's.
     """
     if checkpoint is None:
         raise InputError(f"checkpoint: expected a name or a path, --checkpoint NAME; there are {', '.join(shipped())}")
-    predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, batch=batch, adapt=adapt)
+    predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, batch=batch)
     data = save(
         predictor,
         video,

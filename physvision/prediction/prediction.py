@@ -12,7 +12,8 @@ from torch import Tensor
 
 from physvision.core import Scene, State, Trajectory
 from physvision.models import AppearanceCode
-from physvision.prediction.clip_fit import ClipFit, ParameterEstimate
+from physvision.prediction.clip_fit import ClipFit
+from physvision.prediction.clip_parameters import ParameterEstimate
 from physvision.video import TimedFrame
 
 
@@ -77,11 +78,12 @@ class Segment:
         return Trajectory(self.rollout.q[-1:], self.rollout.v[-1:], dt=self.rollout.dt)
 
     @property
-    def future_std(self) -> State:
+    def future_std(self) -> Trajectory:
         """Standard deviations of the states of `future`; NaN without a fit."""
         if self.fit is not None:
             return self.fit.future(self.rollout.steps)[1]
-        return State(*(torch.full_like(part[-1:], torch.nan) for part in (self.rollout.q, self.rollout.v)))
+        q, v = (torch.full_like(part[-1:], torch.nan) for part in (self.rollout.q, self.rollout.v))
+        return Trajectory(q, v, dt=self.rollout.dt)
 
     def __repr__(self) -> str:
         last = self.first_frame + len(self.frames) - 1
@@ -123,7 +125,7 @@ class Prediction:
     ssim: Float[Tensor, " frames"]
     horizon: int
     future: Trajectory
-    future_std: State
+    future_std: Trajectory
     parameters: tuple[ParameterEstimate, ...]
     future_frames: Float[Tensor, "times channels height width"]
     warnings: tuple[str, ...]

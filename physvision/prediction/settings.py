@@ -89,6 +89,7 @@ class ClipFitSettings:
         min_deviation: Standard deviations from the checkpoint's value from which a parameter is adapted.
         max_relative_std: Standard deviation, relative to the prior's, up to which the clip determines a parameter.
         max_mean_cost: Mean cost of an observed number up to which a motion explains a window; noise costs a half.
+        max_fitted_cost: Mean cost of an observed number up to which a window takes part in the fit of parameters.
         min_confidence: Confidence up to which an object is not observed.
         ensemble: Number of motions that the spread of the future is taken from.
         max_unexplained: Fractions of the windows that no parameters explain, for a warning and for rejection.
@@ -111,7 +112,8 @@ class ClipFitSettings:
     min_deviation: float = 3.5
     max_relative_std: float = 0.5
     max_mean_cost: float = 4.0
-    min_confidence: float = 0.5
+    max_fitted_cost: float = 1.0
+    min_confidence: float = 0.1
     ensemble: int = 32
     max_unexplained: tuple[float, float] = (0.15, 0.5)
     still_angle: float = 0.1
