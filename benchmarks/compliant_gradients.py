@@ -32,7 +32,7 @@ sys.path.append(str(Path(__file__).parent))
 from model_corpus import Comparison, ModelFile, corpus, download, refusal
 
 from physvision import State
-from physvision.physics.articulated.loading.load import compile_model
+from physvision.physics.articulated.loading.model_files import compile_model
 
 DIFFERENCES = (1e-4, 1e-5, 1e-6)
 TOLERANCE = 1e-6

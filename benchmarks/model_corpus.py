@@ -34,7 +34,7 @@ from jsonargparse import auto_cli
 from physvision import State
 from physvision.core import PhysvisionError, UnsupportedError
 from physvision.physics import articulated
-from physvision.physics.articulated.loading.load import compile_model
+from physvision.physics.articulated.loading.model_files import compile_model
 
 CORPUS = Path(__file__).with_suffix(".csv")
 STATES = 10

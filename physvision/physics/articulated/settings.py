@@ -47,6 +47,11 @@ class ArticulatedSettings:
         hull_tolerance: Relative difference between the vertices of a mesh and MuJoCo's copy of them.
         max_replicas: Largest number of copies that the `replicate` elements of a model file may make in all.
         max_asset_numbers: Largest number of values in a height field, a texture or a soft body of a model file.
+        max_model_file: Largest size of a model file, bytes. Raising it allows larger meshes within the XML.
+        max_compiler_memory: Address space, bytes, of the process in which MuJoCo compiles model files. Raising it
+            allows more and larger meshes.
+        max_compiler_seconds: Time, s, that MuJoCo may take to compile a model file. Raising it lets larger
+            meshes be read.
         max_include_depth: Largest depth of nested `include` elements of a model file.
     """
 
@@ -76,6 +81,9 @@ class ArticulatedSettings:
     hull_tolerance: float = 1e-6
     max_replicas: int = 10_000
     max_asset_numbers: int = 10_000_000
+    max_model_file: int = 100_000_000
+    max_compiler_memory: int = 4_000_000_000
+    max_compiler_seconds: int = 15
     max_include_depth: int = 20
 
 

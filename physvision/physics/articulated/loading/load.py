@@ -9,13 +9,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import mujoco
 import numpy as np
 import torch
 
-from physvision.core import InputError, ModelError, UnsupportedError
+from physvision.core import InputError, UnsupportedError
 from physvision.physics.articulated.contact import Contact, ContactSettings, contact_settings
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.loading import translate
@@ -31,8 +30,7 @@ from physvision.physics.articulated.loading.contacts import (
 )
 from physvision.physics.articulated.loading.geometry import body_geoms, matrix, placed_geom
 from physvision.physics.articulated.loading.loop_joints import loop_joints
-from physvision.physics.articulated.loading.packages import resolve_meshes
-from physvision.physics.articulated.loading.specification import INLINE, open_specification
+from physvision.physics.articulated.loading.model_files import compile_model
 from physvision.physics.articulated.loading.tendons import (
     SiteTendon,
     site_marker,
@@ -136,21 +134,6 @@ def load(
             engine, _ = builder.build(remaining)
             engine.visual_source = looks
     return engine
-
-
-def compile_model(
-    source: str | os.PathLike[str], base: str = "auto", packages: Sequence[str | os.PathLike[str]] = ()
-) -> tuple[mujoco.MjModel, str]:
-    """MuJoCo's model of a file as `load` simulates it, and the name of the file for messages."""
-    specification, name, _ = open_specification(source)
-    specification.compiler.fusestatic = False
-    resolve_meshes(specification, None if name == INLINE else Path(name), packages, name)
-    if base == "free":
-        _free_roots(specification)
-    try:
-        return specification.compile(), name
-    except ValueError as error:
-        raise ModelError(f"{name}: {error}") from error
 
 
 def _check_supported(model: mujoco.MjModel, name: str, ignore: Sequence[str]) -> None:
@@ -261,10 +244,3 @@ class _EngineBuilder:
 def _fluid(model: mujoco.MjModel) -> Fluid | None:
     density, viscosity = float(model.opt.density), float(model.opt.viscosity)
     return Fluid(density, viscosity) if density or viscosity else None
-
-
-def _free_roots(specification: mujoco.MjSpec) -> None:
-    """Give every root body without a joint a free one."""
-    for root in specification.worldbody.bodies:
-        if not root.joints:
-            root.add_freejoint()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -17,12 +16,10 @@ from numpy.typing import NDArray
 from physvision.core import FileError, ModelError, Placed
 from physvision.core.visuals import NO_VISUALS, Look, Surface, Visuals
 from physvision.physics.articulated.loading.geometry import geom_shape, matrix, placed_geom
-from physvision.physics.articulated.loading.packages import resolve_meshes
-from physvision.physics.articulated.loading.specification import open_specification
+from physvision.physics.articulated.loading.model_files import compile_model, is_urdf, read_source
 
 # Geoms of these groups and above are hidden in MuJoCo's own viewer: they are there to collide.
 FIRST_HIDDEN_GROUP = 3
-MESH_FILES = (".stl", ".obj", ".msh")
 _DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)
 
 
@@ -38,30 +35,15 @@ def read_visuals(
         bodies: Number of bodies of the engine.
     """
     try:
-        model, is_urdf = _compile(source, packages)
+        urdf = is_urdf(read_source(source))
+        model, _ = compile_model(source, packages=packages, visual=True)
     except (FileError, ModelError) as error:
         warnings.warn(f"visual elements are not drawn: {error}", stacklevel=2)
         return NO_VISUALS
     if model.nbody != bodies + 1:
         warnings.warn("visual elements are not drawn: the file has changed since it was loaded", stacklevel=2)
         return NO_VISUALS
-    return _urdf_visuals(model, rows) if is_urdf else _mjcf_visuals(model, rows)
-
-
-def _compile(source: str | os.PathLike[str], packages: Sequence[str | os.PathLike[str]]) -> tuple[mujoco.MjModel, bool]:
-    specification, name, is_urdf = open_specification(source, visual=True)
-    specification.compiler.fusestatic = False
-    resolve_meshes(specification, None if os.fspath(source).lstrip().startswith("<") else Path(name), packages, name)
-    if is_urdf:
-        unreadable = {mesh.name for mesh in specification.meshes if Path(mesh.file).suffix.lower() not in MESH_FILES}
-        for geom in [geom for geom in specification.geoms if geom.meshname in unreadable]:
-            specification.delete(geom)
-        for mesh in [mesh for mesh in specification.meshes if mesh.name in unreadable]:
-            specification.delete(mesh)
-    try:
-        return specification.compile(), is_urdf
-    except ValueError as error:
-        raise ModelError(f"{name}: {error}") from error
+    return _urdf_visuals(model, rows) if urdf else _mjcf_visuals(model, rows)
 
 
 def _mjcf_visuals(model: mujoco.MjModel, rows: Mapping[int, int]) -> Visuals:
