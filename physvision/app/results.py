@@ -16,13 +16,25 @@ from physvision.report.palette import OBJECTS, css
 
 _FUTURE_SECONDS, _MAX_FUTURE = 2.0, 240
 _MAX_ENERGIES = 1_000
+_MAX_PATH_POINTS = 500
 
 
 def to_list(values: np.ndarray, digits: int = 3) -> list[Any]:
     """Return an array as nested lists, rounded, with None for what is not finite."""
-    if values.ndim > 1:
-        return [to_list(row, digits) for row in values]
-    return [round(value, digits) if math.isfinite(value) else None for value in values.astype(float).tolist()]
+    rounded = np.round(values.astype(float), digits)
+    finite = np.isfinite(rounded)
+    return (rounded if finite.all() else np.where(finite, rounded.astype(object), None)).tolist()
+
+
+def describe_paths(paths: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    """Return the paths (points, 2) of objects that are still being tracked, px, in the colors of their tracks."""
+    return [
+        {
+            "color": css(OBJECTS[index % len(OBJECTS)]),
+            "points": to_list(path[:: math.ceil(len(path) / _MAX_PATH_POINTS)], 1),
+        }
+        for index, path in enumerate(paths)
+    ]
 
 
 def describe_tracks(tracks: Sequence[Track], first_frame: int) -> dict[str, Any]:

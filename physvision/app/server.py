@@ -46,12 +46,14 @@ class Server:
         store: Analyses.
         worker: Worker process.
         first: Analysis of the clip that was given on the command line.
+        page_is_open: Event that is set as soon as a page has been loaded.
     """
 
     def __init__(self, folder: Path, worker: WorkerProcess, settings: AppSettings = DEFAULT_SETTINGS) -> None:
         self.store, self.worker, self._settings = Store(folder, settings), worker, settings
         self.runner = JobRunner(worker)
         self.first: Analysis | None = None
+        self.page_is_open = asyncio.Event()
         worker.on_ready = self._show_choices
 
     def _show_choices(self) -> None:
@@ -89,7 +91,14 @@ class Server:
 
     async def first_analysis(self, request: Request) -> Response:
         """Answer with the analysis of the clip of the command line, if there is one."""
+        self.page_is_open.set()  # this request is the page's first one
         return JSONResponse({"id": self.first.id if self.first else None})
+
+    async def start_worker(self) -> None:
+        """Start the worker when the page is there, whose first paint its imports would delay."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.page_is_open.wait(), self._settings.page_seconds)
+        await self.worker.start()
 
     def open_clip(self, path: Path) -> Analysis:
         """Begin the analysis of a clip of this machine, in its place."""
@@ -231,12 +240,13 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        await worker.start()
         if clip is not None:
             server.first = server.open_clip(clip)
+        start = asyncio.create_task(server.start_worker())
         try:
             yield
         finally:
+            start.cancel()
             for analysis in server.store:
                 analysis.update(removed=True)
             await worker.close()

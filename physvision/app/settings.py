@@ -20,6 +20,7 @@ class AppSettings:
         long_frame_side: Longest side of the pictures of a clip with more than `long_frames` frames, pixels.
         long_frames: Number of frames above which the pictures are smaller.
         frame_quality: Quality of the pictures, from 1 to 100.
+        page_seconds: Time after which the worker starts though no page was opened, s.
         cancel_seconds: Time after which a worker that does not cancel is killed, s.
         reply_seconds: Time that a request for a short answer waits, s.
         sessions: Number of analyses whose fit a worker keeps for the sliders; others are fitted again.
@@ -34,6 +35,7 @@ class AppSettings:
     long_frame_side: int = 640
     long_frames: int = 1_800
     frame_quality: int = 80
+    page_seconds: float = 1.0
     cancel_seconds: float = 4.0
     reply_seconds: float = 120.0
     sessions: int = 4

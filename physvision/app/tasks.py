@@ -14,7 +14,7 @@ import numpy as np
 from physvision import video
 from physvision.app.exports import write_motion_table
 from physvision.app.predicting import PREDICTION_FILES, checkpoint_cards, predict_clip, predict_command
-from physvision.app.results import describe_result, describe_tracks, future_times, to_list
+from physvision.app.results import describe_paths, describe_result, describe_tracks, future_times, to_list
 from physvision.app.schema import (
     VERSION,
     ExportRequest,
@@ -176,8 +176,15 @@ class Tasks:
         info = video.read_info(job["clip"])
         half = _CLICK_FRACTION * max(info.width, info.height)
         box = None if request.click is None else (request.click[0] - half, request.click[1] - half, 2 * half, 2 * half)
+
+        def report(fraction: float, paths: list[np.ndarray]) -> None:
+            preview = {} if box is not None else {"preview": describe_paths(paths)}
+            progress(stage="tracking", fraction=fraction, **preview)
+
         # A moving object is missed on a click unless tracks have the same frames.
-        tracks = find_tracks(job["clip"], object=box, crop=request.crop, start=request.start, stop=request.stop)
+        tracks = find_tracks(
+            job["clip"], object=box, crop=request.crop, start=request.start, stop=request.stop, on_progress=report
+        )
         times = video.read_timestamps(job["clip"])
         first = int(np.searchsorted(times, (request.start or 0.0) - 1e-9))
         if box is not None and _tracks_path(job).is_file():

@@ -46,7 +46,8 @@ class WhatIf:
             if entry.interval_95 is not None
         }
         self._sizes = torch.tensor([max(abs(values[name]), width.get(name, 0.0), 1e-9) for name in values]).double()
-        self._begin = self._quantities(self._z)
+        with torch.no_grad():
+            self._begin = self._quantities(self._z)
         self._last = self._z  # of the last simulation, which is close to the next one of the same slider
 
     def warm_up(self) -> None:
@@ -67,16 +68,16 @@ class WhatIf:
         unknown = [name for name in targets if name not in self._names]
         if unknown:
             raise InputError(f"simulate: expected some of {', '.join(self._names)}, got {unknown[0]!r}")
-        z = self._solve(targets) if targets else self._z
-        positions = replace(self._fit, z=z).positions(torch.from_numpy(times)).numpy()
+        z, values = self._solve(targets) if targets else (self._z, self._begin)
+        with torch.no_grad():
+            positions = replace(self._fit, z=z).positions(torch.from_numpy(times)).numpy()
         during_clip = (times >= self._fit.start_time) & (times <= float(self._fit.evidence.times[-1]))
         if not np.isfinite(positions[during_clip]).all():
             raise InputError("the simulation fails at that value")
-        values = self._quantities(z).tolist()
-        return positions, dict(zip(self._names, values, strict=False))
+        return positions, dict(zip(self._names, values.tolist(), strict=False))
 
-    def _solve(self, targets: Mapping[str, float]) -> Tensor:
-        """Return the unknowns at which the parameters have their new values.
+    def _solve(self, targets: Mapping[str, float]) -> tuple[Tensor, Tensor]:
+        """Return the unknowns at which the parameters have their new values, and all quantities there.
 
         Raises:
             InputError: There are none nearby.
@@ -91,9 +92,8 @@ class WhatIf:
         sizes = torch.cat([self._sizes, self._begin[len(self._names) :].abs()])
         z = self._last.clone()
         for _ in range(_MAX_STEPS):
-            jacobian = torch.autograd.functional.jacobian(self._quantities, z, vectorize=True)
-            assert isinstance(jacobian, Tensor)
-            changes = (self._quantities(z) - goal) / sizes
+            quantities, jacobian = self._linearize(z)
+            changes = (quantities - goal) / sizes
             change_weights = torch.where(weights == 1, changes.abs().clamp(min=_MIN_CHANGE).rsqrt(), weights)
             residuals = change_weights * changes
             rows = torch.cat(
@@ -104,12 +104,22 @@ class WhatIf:
             z = z + step * min(1.0, _MAX_STEP / max(float(step.abs().max()), 1e-12))
             if float(step.abs().max()) < _TOLERANCE:
                 break
-        misses = ((self._quantities(z) - goal) / sizes)[weights == _HARD_WEIGHT]
+        with torch.no_grad():
+            quantities = self._quantities(z)
+        misses = ((quantities - goal) / sizes)[weights == _HARD_WEIGHT]
         if not float(misses.abs().max()) < _MAX_MISS:
             self._last = self._z
             raise InputError("this motion cannot have that value; the others would have to change too much")
-        self._last = z.detach()
-        return self._last
+        self._last = z
+        return z, quantities
+
+    def _linearize(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the quantities at some unknowns, and their Jacobian."""
+        z = z.clone().requires_grad_()
+        quantities = self._quantities(z)
+        unit = torch.eye(len(quantities)).double()
+        (jacobian,) = torch.autograd.grad(quantities, z, unit, is_grads_batched=True)
+        return quantities.detach(), jacobian
 
     def _quantities(self, z: Tensor) -> Tensor:
         """Return the parameters at some unknowns, and the scale where it can be told."""

@@ -54,7 +54,7 @@ class WorkerProcess:
         self.on_ready: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        """Start the process, and listen to it until it ends."""
+        """Start the process, send it the jobs that wait, and listen to it until it ends."""
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -63,6 +63,11 @@ class WorkerProcess:
             # An interrupt in the terminal ends the server, which ends the worker.
             start_new_session=True,
         )
+        for job in self._jobs.values():
+            if not job.running:
+                self._send(job.message)
+                if job.canceled:
+                    self._send({"cancel": job.message["id"]})
         self._spawn(self._listen(self._process))
 
     def submit(self, kind: str, listener: Listener, **job: Any) -> int:
@@ -130,11 +135,6 @@ class WorkerProcess:
             return
         interrupted = [number for number, job in self._jobs.items() if job.running]
         await self.start()
-        for number, job in self._jobs.items():
-            if number not in interrupted:
-                self._send(job.message)
-                if job.canceled:
-                    self._send({"cancel": number})
         for number in interrupted:
             self._jobs.pop(number).listener({"event": "ended", "message": _describe_end(code)})
 

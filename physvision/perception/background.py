@@ -177,22 +177,44 @@ def _interpolate_missing(shifts: Sequence[Float[np.ndarray, "2"] | None]) -> Flo
     return np.stack([np.interp(np.arange(len(shifts)), frames, estimates[:, axis]) for axis in (0, 1)], 1)
 
 
+def _max_channel(image: np.ndarray) -> np.ndarray:
+    """Return the largest of the three channels; NumPy reduces a short last axis ten times more slowly."""
+    return np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
+
+
 def _to_bytes(image: np.ndarray) -> np.ndarray:
     return np.clip(np.round(image), 0, 255).astype(np.uint8)
 
 
 def _median(samples: np.ndarray) -> np.ndarray:
-    """Compute the median over samples by strips of rows, which bounds the memory."""
-    strips = np.array_split(np.arange(samples.shape[1]), max(1, samples.shape[1] // 32))
-    return np.concatenate([np.median(samples[:, rows], axis=0) for rows in strips]).astype(np.float32)
+    """Compute the median of bytes over samples by strips of rows, which stay in the processor's cache."""
+    low, high = (len(samples) - 1) // 2, len(samples) // 2
+    strips = np.array_split(np.arange(samples.shape[1]), max(1, samples.shape[1] // 8))
+    medians = []
+    for rows in strips:
+        strip = samples[:, rows[0] : rows[-1] + 1]
+        median = _order_statistic(strip, low).astype(np.float32)
+        medians.append(median if low == high else (median + _order_statistic(strip, high)) / 2)
+    return np.concatenate(medians)
+
+
+def _order_statistic(values: np.ndarray, rank: int) -> np.ndarray:
+    """Return the bytes of a rank along the first axis, bit by bit; several times faster than a partition."""
+    statistic = np.zeros(values.shape[1:], np.uint8)
+    for bit in (128, 64, 32, 16, 8, 4, 2, 1):
+        candidate = statistic | np.uint8(bit)
+        below = (values < candidate).sum(0, dtype=np.uint16)
+        statistic = np.where(below <= rank, candidate, statistic)
+    return statistic
 
 
 def _resolve_ambiguity(
     samples: np.ndarray, median: np.ndarray, settings: BackgroundSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the background and its noise, with ambiguous pixels resolved by their surroundings."""
-    deviation = np.abs(samples - median[None]).max(-1)
-    noise = 1.4826 * np.median(deviation, axis=0)
+    deviation = np.stack([_max_channel(np.abs(sample - median)) for sample in samples])
+    # A partition of contiguous values is three times faster.
+    noise = 1.4826 * np.median(np.ascontiguousarray(np.moveaxis(deviation, 0, -1)), axis=-1)
     typical_noise = float(np.median(noise))
     # Noise is nearly uniform; where the deviation is large, something moves.
     tolerance = max(settings.min_change, settings.noise_factor * min(typical_noise, 4.0))

@@ -133,6 +133,7 @@ class SelectionSettings:
         rest_samples: Positions whose median is the position of rest.
         min_reflection_cosine: Cosine between two color differences from the background above which one may be a
             reflection of the other.
+        max_previewed: Number of tracklets, the longest ones, among which objects are selected during the tracking.
     """
 
     min_score: float = 0.2
@@ -141,6 +142,7 @@ class SelectionSettings:
     rest_distance: float = 0.1
     rest_samples: int = 5
     min_reflection_cosine: float = 0.9
+    max_previewed: int = 12
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 from PIL import ImageColor
 
 from physvision.core import InputError
 from physvision.perception.frame_source import Box
-from physvision.perception.settings import DEFAULT_SETTINGS, SelectionSettings
-from physvision.perception.tracklets import Tracklet, dissimilarity
+from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, SelectionSettings
+from physvision.perception.tracklets import Tracklet, TrackletBuilder, dissimilarity, merge_tracklets
 
 _Scored = list[tuple[float, Tracklet]]
 
@@ -102,6 +104,22 @@ def select_tracklets(
             )
         notes.append(f"Other objects move too: {_list(selected[objects:])}.")
     return [tracklet for _, tracklet in selected[:objects]], notes
+
+
+def preview_tracklets(builder: TrackletBuilder, frames: int, settings: PerceptionSettings) -> list[Tracklet]:
+    """Select the moving objects of the frames so far; of the longest tracklets alone, which takes little time.
+
+    Args:
+        builder: Builder of the tracklets, in the middle of a clip.
+        frames: Number of frames so far.
+        settings: Tuning numbers of perception.
+    """
+    longest = heapq.nlargest(settings.selection.max_previewed, builder.unmerged(), key=len)
+    try:
+        merged = merge_tracklets(longest, settings.association)
+        return select_tracklets(merged, frames, None, "clip", settings=settings.selection)[0]
+    except InputError:  # nothing moves yet
+        return []
 
 
 def filter_tracklets(

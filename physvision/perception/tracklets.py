@@ -232,10 +232,13 @@ class TrackletBuilder:
                 active.append(Tracklet([frame], [time], [blob]))
         self._active = active
 
+    def unmerged(self) -> list[Tracklet]:
+        """Return the tracklets of sufficient length."""
+        return [item for item in self._finished + self._active if len(item) >= self._settings.min_length]
+
     def tracklets(self) -> list[Tracklet]:
         """Return the tracklets of sufficient length, merged where one continues another."""
-        tracklets = self._finished + self._active
-        return merge_tracklets([item for item in tracklets if len(item) >= self._settings.min_length], self._settings)
+        return merge_tracklets(self.unmerged(), self._settings)
 
     def _cost(self, tracklet: Tracklet, time: float, blob: Blob) -> float:
         elapsed = time - tracklet.times[-1]

@@ -12,13 +12,16 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
+from physvision import video
 from physvision.app.tasks import SAMPLE
-from physvision.datasets.clips import draw
+from physvision.datasets.clips import KINDS, Filming, draw, film
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -252,10 +255,6 @@ def test_what_is_no_film_is_refused_with_the_reason(visit, tmp_path, name, conte
 
 
 def test_a_film_in_which_nothing_moves_is_refused_with_the_reason(visit, tmp_path):
-    import numpy as np
-
-    from physvision import video
-
     page = visit()
     page.set_input_files("#file", video.write(tmp_path / "still.mp4", np.full((30, 48, 64, 3), 90, np.uint8), 30))
     page.wait_for_selector("#message:not([hidden])")
@@ -335,6 +334,28 @@ def tab_to(page, name):
             return
         page.keyboard.press("Tab")
     raise AssertionError(f"{name} is not reached by the tab key")
+
+
+def test_tracks_appear_while_they_are_found(visit, tmp_path):
+    """A pendulum of ten seconds in 720p; the times are printed, not judged."""
+    motion = KINDS["pendulum"](np.random.default_rng(3))
+    clip = film(replace(motion, duration=10.0), Filming(size=(1280, 720), fps=30)).write(tmp_path / "long.mp4")
+    first = visit()
+    first.click("#sample")  # until the worker runs
+    first.wait_for_selector("#objects .object")
+    page = visit()
+    page.set_input_files("#file", clip)
+    start = time.perf_counter()
+    page.wait_for_selector("#preview")
+    print(f"tracks begin to appear after {time.perf_counter() - start:.1f} s", end=", ")
+    look(page, "preview")
+    counts = []
+    while not page.locator("#objects .object").count():
+        counts.append(page.evaluate("Number(document.getElementById('preview')?.dataset.points ?? 0)"))
+        page.wait_for_timeout(100)
+    seen = sorted(set(filter(None, counts)))
+    assert len(seen) > 2  # longer and longer
+    print(f"all of them are there after {time.perf_counter() - start:.1f} s")
 
 
 def test_the_first_paint(browser):

@@ -20,7 +20,9 @@ from physvision.app.worker_process import WorkerProcess
 
 FILM = b"\x00\x00\x00\x18ftypmp42" + bytes(200)
 HEADERS = {"X-Physvision": "1"}
-SETTINGS = replace(DEFAULT_SETTINGS, max_clip_bytes=100_000, max_request_bytes=10_000, cancel_seconds=0.3)
+SETTINGS = replace(
+    DEFAULT_SETTINGS, max_clip_bytes=100_000, max_request_bytes=10_000, cancel_seconds=0.3, page_seconds=0.02
+)
 WORKER = (sys.executable, str(Path(__file__).with_name("fake_worker.py")))
 
 
@@ -72,6 +74,18 @@ def test_a_film_is_taken_in_and_looked_at(client):
     report = client.get(f"/api/analyses/{analysis.id}/files/report.html")
     assert "sandbox" in report.headers["content-security-policy"]
     assert client.get(f"/api/analyses/{analysis.id}/files/parameters.csv").status_code == 404
+
+
+def test_the_worker_starts_with_the_page_and_looks_at_the_clip_of_the_command_line(tmp_path):
+    (tmp_path / "a.mp4").write_bytes(FILM)
+    (tmp_path / "analyses").mkdir()
+    settings = replace(SETTINGS, page_seconds=1000.0)
+    app = make_app(tmp_path / "analyses", WorkerProcess(settings, WORKER), clip=tmp_path / "a.mp4", settings=settings)
+    with TestClient(app, base_url="http://127.0.0.1:8000", headers=HEADERS) as client:
+        time.sleep(0.1)
+        assert server(client).worker.choices is None
+        analysis = server(client).store.get(client.get("/api/first").json()["id"])
+        assert finished(analysis)["tracks"]
 
 
 def test_an_analysis_has_one_job_at_a_time(client):

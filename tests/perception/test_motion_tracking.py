@@ -46,6 +46,26 @@ def test_one_thing_is_followed(tmp_path, kind, seed):
     np.testing.assert_allclose(track.times, clip.timestamps, atol=1e-4)
 
 
+def test_paths_appear_while_they_are_tracked(collision):
+    clip, path = collision
+    reports = []
+    find_tracks(path, on_progress=lambda fraction, paths: reports.append((fraction, paths)))
+    fractions = [fraction for fraction, _ in reports]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] < 0.5 < fractions[-1] < 1
+    lengths = [sum(map(len, paths)) for fraction, paths in reports if fraction < 0.55]
+    assert len(set(lengths)) > 4  # they grow
+    points = np.concatenate(reports[-1][1])
+    distances = np.linalg.norm(points[:, None, None] - clip.positions()[None], axis=-1).min((1, 2))
+    assert np.quantile(distances, 0.9) < 3.0
+
+    def stop(fraction, paths):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        find_tracks(path, on_progress=stop)
+
+
 def test_two_things_keep_their_identity_through_a_collision(collision):
     clip, path = collision
     tracks = find_tracks(path, objects=2)

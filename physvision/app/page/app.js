@@ -47,6 +47,7 @@ function change(changes) {
   if ("prediction" in changes) showPrediction(id, state.prediction);
   if ("job" in changes) showJob();
   if ("error" in changes) say(state.error);
+  if (!state.job && !state.tracks) $("objects").replaceChildren(h("p", { class: "muted" }, "Nothing found yet."));
   if ("result" in changes) {
     $("result").hidden = !state.result;
     if (state.result) result.show(state.result, view());
@@ -129,7 +130,13 @@ function showTracks() {
   $("objects").append(...notes.map((note) => h("p", { class: "muted" }, note)));
 }
 
+// Draws tracks, and those that are still being found.
 function drawTracks(context, frame, pixel) {
+  for (const { color, points } of state.job?.preview ?? []) {
+    polyline(context, points, "#00000080", 3.5 * pixel);
+    polyline(context, points, color, 1.5 * pixel);
+    ring(context, points[points.length - 1], 6 * pixel, color, 2.5 * pixel);
+  }
   const tracks = state.tracks;
   if (!tracks) return;
   const sample = frame - tracks.first;
@@ -262,6 +269,10 @@ function showJob() {
   const elapsed = (performance.now() - jobBegin) / 1000, fraction = job.fraction;
   const left = fraction > 0.05 && elapsed > 2 ? `, about ${Math.max(1, Math.round(elapsed * (1 - fraction) / fraction))} s left` : "";
   $("stage").textContent = `${job.stage}${left}`;
+  if (job.preview?.length && !state.tracks) {
+    const points = job.preview.reduce((sum, object) => sum + object.points.length, 0);
+    $("objects").replaceChildren(h("p", { class: "muted", id: "preview", "data-points": String(points) }, `${job.preview.length} so far, being followed through the film.`));
+  }
   if (fraction > 0) $("progress").value = fraction; else $("progress").removeAttribute("value");
 }
 
