@@ -22,8 +22,11 @@ _MAX_PATH_POINTS = 500
 def to_list(values: np.ndarray, digits: int = 3) -> list[Any]:
     """Return an array as nested lists, rounded, with None for what is not finite."""
     rounded = np.round(values.astype(float), digits)
-    finite = np.isfinite(rounded)
-    return (rounded if finite.all() else np.where(finite, rounded.astype(object), None)).tolist()
+    if np.isfinite(rounded).all():
+        return rounded.tolist()
+    shown = rounded.astype(object)
+    shown[~np.isfinite(rounded)] = None
+    return shown.tolist()
 
 
 def describe_paths(paths: Sequence[np.ndarray]) -> list[dict[str, Any]]:

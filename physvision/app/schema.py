@@ -68,6 +68,9 @@ class IdentifyRequest:
         stop: Time at which to end, s.
         origin: Origin of the axes in which positions are shown, px; the lower left corner of the tracks if None.
         turn: Angle from the picture's horizontal to the x axis, counterclockwise, rad.
+        scene: Name of the file of the person's own scene.
+        unknown: Properties of the own scene that are unknown.
+        follow: Bodies of the own scene that are tracked; all that move if empty.
     """
 
     motion: str | None = None
@@ -79,6 +82,9 @@ class IdentifyRequest:
     stop: float | None = None
     origin: tuple[float, float] | None = None
     turn: float = 0.0
+    scene: str = ""
+    unknown: tuple[str, ...] = ()
+    follow: tuple[str, ...] = ()
 
     def known_values(self) -> dict[str, KnownValue]:
         """Return the known values, the scale of the ruler among them.
@@ -105,7 +111,9 @@ class IdentifyRequest:
         """
         words = ["physvision", "identify", clip]
         if self.motion:
-            words += ["--motion", self.motion]
+            words += ["--motion", self.scene or self.motion]
+        for option, names in {"--unknown": self.unknown, "--follow": self.follow}.items():
+            words += [option, ",".join(names)] if names else []
         for name, (value, std) in self.known.items():
             words += ["--known", f"{name}={value:.9g}" + (f"±{std:.3g}" if std else "")]
         if self.ruler is not None:
@@ -272,6 +280,7 @@ class SavedAnalysis:
         odds: Odds of each kind against the best one.
         rejected: Reasons why other kinds were rejected.
         parameters: Values of the parameters, SI units, for other programs to read.
+        scene: Text of the person's own scene, MJCF.
     """
 
     physvision_analysis: int
@@ -284,6 +293,7 @@ class SavedAnalysis:
     odds: Mapping[str, float] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, float] = field(default_factory=dict)
+    scene: str | None = None
 
     def text(self) -> str:
         """Return the contents of the file."""

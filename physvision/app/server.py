@@ -185,7 +185,7 @@ class Server:
         """Run a job of the worker on an analysis; a request's text is read by the worker alone."""
         analysis, kind = self._analysis(request), request.path_params["job"]
         text = await receive_text(request.stream(), self._settings.max_request_bytes)
-        if kind in ("track", "identify", "export", "predict"):
+        if kind in ("track", "identify", "export", "predict", "scene"):
             if not self.runner.start(analysis, kind, text):
                 raise HTTPException(409, "this analysis is busy; cancel first")
             return JSONResponse({}, 202)

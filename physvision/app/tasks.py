@@ -13,6 +13,7 @@ import numpy as np
 
 from physvision import video
 from physvision.app.exports import write_motion_table
+from physvision.app.own_scene import keep_scene, own_motion, scene_path
 from physvision.app.predicting import PREDICTION_FILES, checkpoint_cards, predict_clip, predict_command
 from physvision.app.results import describe_paths, describe_result, describe_tracks, future_times, to_list
 from physvision.app.schema import (
@@ -48,6 +49,7 @@ class Session:
     """Results of one analysis that later tasks need.
 
     Attributes:
+        folder: Folder of the analysis.
         size: Width and height of the picture, px.
         tracks: Tracks that were found.
         first: Number of the frame that is their first sample.
@@ -56,6 +58,7 @@ class Session:
         what_if: Simulation of the last result.
     """
 
+    folder: Path
     size: tuple[float, float]
     tracks: list[Track]
     first: int = 0
@@ -91,6 +94,7 @@ class Tasks:
             "simulate": self._simulate,
             "export": self._export,
             "predict": self._predict,
+            "scene": self._read_scene,
             "restore": self._restore,
         }[job["kind"]]
         return task(job, progress)
@@ -116,7 +120,7 @@ class Tasks:
             if not (path := _tracks_path(job)).is_file():
                 raise InputError("nothing was tracked yet")
             saved = read_request(SavedTracks, path.read_text(encoding="utf-8"), "tracks")
-            session = Session(saved.size, _read_tracks(saved.tracks), saved.first, saved.crop)
+            session = Session(_folder(job), saved.size, _read_tracks(saved.tracks), saved.first, saved.crop)
         self._remember(job, session)
         return session
 
@@ -189,8 +193,13 @@ class Tasks:
         first = int(np.searchsorted(times, (request.start or 0.0) - 1e-9))
         if box is not None and _tracks_path(job).is_file():
             tracks = _add_track(self._session(job).tracks, tracks[0])
-        self._begin(job, Session((float(info.width), float(info.height)), tracks, first, request.crop))
+        self._begin(job, Session(_folder(job), (float(info.width), float(info.height)), tracks, first, request.crop))
         return {"tracks": describe_tracks(tracks, first), "result": None, "files": []}
+
+    def _read_scene(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+        """Take in the person's own scene."""
+        progress(stage="reading the scene", fraction=0.0)
+        return {"scene": keep_scene(_folder(job), job["request"])}
 
     def _identify(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Identify the motion of the tracks that were chosen."""
@@ -210,6 +219,7 @@ class Tasks:
         saved = SavedAnalysis(
             VERSION, job["name"], session.size, tuple(map(SavedTrack.of, session.tracks)), session.request,
             result.motion, session.crop, dict(result.odds), dict(result.rejected), values,
+            scene.read_text(encoding="utf-8") if (scene := scene_path(session.folder)).is_file() else None,
         )  # fmt: skip
         (folder / "analysis.json").write_text(saved.text(), encoding="utf-8")
         shown = describe_result(result, session.first + (window.start or 0), indices, command)
@@ -248,20 +258,25 @@ class Tasks:
         """Open a saved analysis: its kind is fitted again to its tracks, the other kinds are as they were."""
         saved = SavedAnalysis.read(job["request"])
         tracks = _read_tracks(saved.tracks)
-        session = Session(saved.size, tracks, request=saved.request, crop=saved.crop)
+        session = Session(_folder(job), saved.size, tracks, request=saved.request, crop=saved.crop)
         self._begin(job, session)
+        scene = {} if saved.scene is None else {"scene": keep_scene(session.folder, saved.scene)}
         result, window, indices = _fit(session, replace(saved.request, motion=saved.motion), progress)
         if saved.odds:
             result = replace(result, odds=dict(saved.odds), rejected=dict(saved.rejected))
         session.what_if = _what_if(result)
         shown = self._present({**job, "name": saved.name}, session, result, window, indices)
         size = {"width": saved.size[0], "height": saved.size[1]}
-        return {"name": saved.name, "size": size, "tracks": describe_tracks(tracks, 0), **shown}
+        return {"name": saved.name, "size": size, "tracks": describe_tracks(tracks, 0), **scene, **shown}
+
+
+def _folder(job: Mapping[str, Any]) -> Path:
+    return Path(job["files"]).parent
 
 
 def _tracks_path(job: Mapping[str, Any]) -> Path:
     """Return the path of an analysis' tracks, which is not among the files that are served."""
-    return Path(job["files"]).with_name("tracks.json")
+    return _folder(job) / "tracks.json"
 
 
 def _read_tracks(saved: Sequence[SavedTrack]) -> list[Track]:
@@ -294,7 +309,7 @@ def _fit(session: Session, request: IdentifyRequest, progress: Progress) -> tupl
         raise InputError("no chosen object is observed in the trimmed part")
     result = identify(
         [track for _, track in visible],
-        request.motion,
+        own_motion(request, session.folder),
         request.known_values(),
         fps=request.fps,
         size=session.size if visible[0][1].unit == "px" else None,

@@ -81,7 +81,9 @@ def visit(browser, application):
             faults.append(request.url)
 
     def visit(width=1400, height=900, scheme="dark", path=""):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=width < 600
+        )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
@@ -297,6 +299,30 @@ def test_a_phone_and_both_themes(visit, clip):
         assert dark == (scheme == "dark")
         check_accessibility(Axe(), page)
         look(page, f"{width}_{scheme}")
+        if width == 390:
+            pinch(page)
+
+
+def pinch(page):
+    """Spread two fingers on the first plot: it shows less time, about the same middle."""
+    chart = page.locator("#plots canvas").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch = page.context.new_cdp_session(page)
+
+    def fingers(kind, *offsets):
+        points = [{"x": x + offset, "y": y, "id": number} for number, offset in enumerate(offsets)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    low, high = page.evaluate("window.physvisionPlots.range")
+    fingers("touchStart", -30, 30)
+    for step in range(1, 7):
+        fingers("touchMove", -30 - 10 * step, 30 + 10 * step)
+    fingers("touchEnd")
+    shown = page.evaluate("window.physvisionPlots.range")
+    assert (high - low) / (shown[1] - shown[0]) == pytest.approx(3, rel=0.2)
+    assert sum(shown) / 2 == pytest.approx((low + high) / 2, abs=0.1 * (high - low))
 
 
 def check_accessibility(axe, page):
@@ -353,8 +379,8 @@ def test_tracks_appear_while_they_are_found(visit, tmp_path):
     while not page.locator("#objects .object").count():
         counts.append(page.evaluate("Number(document.getElementById('preview')?.dataset.points ?? 0)"))
         page.wait_for_timeout(100)
-    seen = sorted(set(filter(None, counts)))
-    assert len(seen) > 2  # longer and longer
+    lengths = sorted(set(filter(None, counts)))
+    assert len(lengths) > 2  # longer and longer
     print(f"all of them are there after {time.perf_counter() - start:.1f} s")
 
 

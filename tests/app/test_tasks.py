@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from physvision.app.schema import IdentifyRequest, Ruler, SavedAnalysis, SavedTrack
+from physvision.app.schema import IdentifyRequest, Ruler, SavedAnalysis, SavedTrack, SavedTracks, to_json
 from physvision.app.tasks import Tasks
 from physvision.core import InputError
 from physvision.perception import Track
@@ -114,6 +114,60 @@ def test_the_files_and_the_motion_in_its_axes(analysis):
     assert y.max() < 0  # below the pivot, y up
     fastest = math.sqrt(2 * GRAVITY * LENGTH * (1 - math.cos(AMPLITUDE)))
     assert np.hypot(vx, vy).max() == pytest.approx(fastest, rel=0.02)
+
+
+SCENE = f"""<mujoco><option gravity="0 0 -7"/><worldbody><body name="bob" pos="0 0 1">
+<joint name="hinge" axis="0 1 0"/><geom name="ball" type="sphere" size=".02" pos="0 0 {-LENGTH}"/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Tasks, and a job of an analysis whose tracks are known, in a folder of its own."""
+    (tmp_path / "a").mkdir()
+    saved = SavedTracks((320.0, 240.0), (SavedTrack.of(pendulum()),))
+    (tmp_path / "a" / "tracks.json").write_text(to_json(saved), encoding="utf-8")
+    return Tasks(), {"analysis": "own", "name": "a", "clip": None, "files": str(tmp_path / "a" / "files")}, None
+
+
+def test_an_own_scene_is_read_and_offers_what_can_be_unknown(own):
+    tasks, job, _ = own
+    with pytest.raises(InputError, match="choose the file"):
+        run(own, "identify", motion="own_scene", unknown=["gravity:z"])
+    for text in (
+        "no scene",
+        "<mujoco/>",
+        "<mujoco><worldbody><geom size='1'/></worldbody></mujoco>",
+        "<a" + " " * 2**20,
+    ):
+        with pytest.raises(InputError):
+            tasks.run({**job, "kind": "scene", "request": text}, lambda **data: None)
+    scene = tasks.run({**job, "kind": "scene", "request": SCENE}, lambda **data: None)["scene"]
+    assert scene["bodies"] == ["bob"]
+    offered = {entry["name"]: entry["value"] for entry in scene["properties"]}
+    assert offered["gravity:z"] == -7.0
+    assert offered["joint_damping:hinge"] == 0.0
+    with pytest.raises(InputError, match="at least one property"):
+        run(own, "identify", motion="own_scene")
+
+
+@pytest.mark.extended
+def test_an_own_scene_is_identified_and_saved(own, tmp_path):
+    tasks, job, _ = own
+    scene = tasks.run({**job, "kind": "scene", "request": SCENE}, lambda **data: None)["scene"]
+    ruler = {"points": [0, 0, 30, 40], "length": 50 / SCALE}
+    result = run(own, "identify", motion="own_scene", scene="b.xml", unknown=["gravity:z"], ruler=ruler)["result"]
+    values = {entry["name"]: entry["value"] for entry in result["parameters"]}
+    assert values["gravity:z"] == pytest.approx(-GRAVITY, rel=0.01)
+    assert "--motion b.xml --unknown gravity:z" in result["command"]
+    answer = run(own, "simulate", values={"gravity:z": -5.0})
+    assert answer["values"]["gravity:z"] == pytest.approx(-5.0, rel=1e-3)
+    text = (tmp_path / "a" / "files" / "analysis.json").read_text(encoding="utf-8")
+    again = {"analysis": "again", "name": "b", "clip": None, "files": str(tmp_path / "b" / "files")}
+    (tmp_path / "b").mkdir()
+    reopened = Tasks().run({**again, "kind": "restore", "request": text}, lambda **data: None)
+    assert reopened["scene"] == scene
+    assert np.allclose(reopened["result"]["fitted"], result["fitted"], atol=0.05)
 
 
 def test_another_worker_goes_on_with_the_same_analysis(analysis):

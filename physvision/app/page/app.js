@@ -6,6 +6,7 @@ import { Tool } from "./handles.js";
 import { KnownValues, LENGTHS, decimal } from "./known.js";
 import { offerCheckpoints, predictRequest, showPrediction } from "./predict.js";
 import { Result } from "./result.js";
+import { OWN_SCENE, sceneRequest, setUpScene, showScene, toggleScene } from "./scene.js";
 import { setUpStart } from "./start.js";
 import { follow, first, post, upload } from "./server.js";
 
@@ -44,6 +45,7 @@ function change(changes) {
   if ("clip" in changes || "size" in changes) showClip();
   if ("tracks" in changes) showTracks();
   if ("choices" in changes && state.choices) showKinds();
+  if (changes.scene) { showScene(state.scene); showKnown(); }
   if ("prediction" in changes) showPrediction(id, state.prediction);
   if ("job" in changes) showJob();
   if ("error" in changes) say(state.error);
@@ -228,6 +230,7 @@ function showKinds() {
   const select = $("motion"), value = select.value;
   select.replaceChildren(h("option", { value: "" }, "find it out"),
     ...Object.keys(state.choices.kinds).map((kind) => h("option", { value: kind }, kind.replaceAll("_", " "))));
+  if (state.scene) select.append(h("option", { value: OWN_SCENE }, "own scene"));
   select.value = value;
   showKnown();
   offerCheckpoints(state.choices.checkpoints);
@@ -235,7 +238,8 @@ function showKinds() {
 
 function showKnown() {
   const kind = $("motion").value, kinds = state.choices?.kinds ?? {};
-  known.show(kind ? kinds[kind] : [...new Set(Object.values(kinds).flat())]);
+  toggleScene();
+  known.show(kind ? kinds[kind] ?? [] : [...new Set(Object.values(kinds).flat())]);
 }
 
 function identifyRequest() {
@@ -249,9 +253,7 @@ function identifyRequest() {
   if (decimal($("fps")) !== null) request.fps = decimal($("fps"));
   if (trim[0] > 0) request.start = film.times[trim[0]];
   if (trim[1] < film.count - 1) request.stop = film.times[trim[1] + 1];
-  const seen = view();
-  if (seen) Object.assign(request, seen);
-  return request;
+  return Object.assign(request, view() ?? {}, sceneRequest());
 }
 
 function identify(motion) {
@@ -340,6 +342,7 @@ function startAnew() {
 }
 $("new").addEventListener("click", startAnew);
 setUpStart(open, say);
+setUpScene(send, say, () => say(null));
 const named = location.hash.slice(1);
 if (named && named !== "new") open(named);
 else if (!named) first().then((clip) => clip && open(clip)).catch((error) => say(error.message));

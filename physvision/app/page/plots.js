@@ -34,8 +34,34 @@ export class Plots {
       event.preventDefault();
       this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this.timeAt(canvas, event));
     }, { passive: false });
+    this.listenToFingers(canvas);
     canvas.addEventListener("click", (event) => this.goTo(this.timeAt(canvas, event)));
     return chart;
+  }
+
+  // Two fingers zoom about the time between them, one finger moves to the side; up and down scrolls the page.
+  listenToFingers(canvas) {
+    const fingers = new Map();
+    const release = (event) => fingers.delete(event.pointerId);
+    canvas.addEventListener("pointerdown", (event) => event.pointerType === "touch" && fingers.set(event.pointerId, event.clientX));
+    canvas.addEventListener("pointerup", release);
+    canvas.addEventListener("pointercancel", release);
+    canvas.addEventListener("pointermove", (event) => {
+      if (!fingers.has(event.pointerId)) return;
+      const before = [...fingers.values()];
+      fingers.set(event.pointerId, event.clientX);
+      const after = [...fingers.values()];
+      const middle = (places) => this.timeAt(canvas, { clientX: places.reduce((sum, x) => sum + x, 0) / places.length });
+      const moved = middle(before) - middle(after);
+      if (before.length === 2) this.zoom(Math.abs(before[0] - before[1]) / Math.max(20, Math.abs(after[0] - after[1])), middle(after));
+      this.shift(moved);
+    });
+  }
+
+  shift(time) {
+    const [low, high] = this.range, by = Math.max(this.full[0] - low, Math.min(this.full[1] - high, time));
+    this.range = [low + by, high + by];
+    this.draw();
   }
 
   timeAt(canvas, event) {

@@ -13,7 +13,7 @@ export class Result {
     this.film = film;
     this.send = send;
     this.axes = null;
-    this.plots = new Plots($("plots"), (time) => film.show(this.frameAt(time)));
+    this.plots = window.physvisionPlots = new Plots($("plots"), (time) => film.show(this.frameAt(time)));
     $("zoom-in").addEventListener("click", () => this.plots.zoom(0.6));
     $("zoom-out").addEventListener("click", () => this.plots.zoom(1 / 0.6));
     $("zoom-reset").addEventListener("click", () => this.plots.reset());
