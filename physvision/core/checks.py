@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -52,10 +53,11 @@ def check_finite(name: str, value: Tensor) -> Tensor:
     return value
 
 
-def check_count(name: str, value: object, minimum: int = 1) -> int:
-    """Return `value` if it is an integer of at least `minimum`; raise InputError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InputError(f"{name}: expected an integer of at least {minimum}, got {value!r}")
+def check_count(name: str, value: object, minimum: int = 1, maximum: float = math.inf) -> int:
+    """Return `value` if it is an integer from `minimum` to `maximum`; raise InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        bounds = f"of at least {minimum}" if math.isinf(maximum) else f"from {minimum} to {maximum:,}"
+        raise InputError(f"{name}: expected an integer {bounds}, got {value!r}")
     return value
 
 

@@ -1,9 +1,11 @@
-"""Limit the memory that building a model may take, before it is allocated."""
+"""Limit the memory and the work that building a model may take, before they are spent."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -12,14 +14,34 @@ from physvision.core.errors import InputError
 
 
 class Budget(TorchDispatchMode):
-    """Context manager within which tensors of at most `numbers` elements in total can be created.
+    """Context manager within which tensors of at most `numbers` elements in total can be created, by so many calls.
 
-    A file of two kilobytes can ask for networks of ten gigabytes; their shapes tell before memory is allocated.
+    A file of two kilobytes can ask for networks of ten gigabytes; their shapes tell before memory is allocated. It can
+    ask for a million bodies, too, each of which takes hundreds of calls of Python's functions.
     """
 
-    def __init__(self, numbers: int) -> None:
+    def __init__(self, numbers: int, calls: int) -> None:
         super().__init__()
         self.limit = self.remaining = numbers
+        self.max_calls = self.remaining_calls = calls
+        self._profiler: Any = None
+
+    def __enter__(self) -> Budget:
+        self._profiler = sys.getprofile()
+        super().__enter__()
+        sys.setprofile(self._count_call)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        sys.setprofile(self._profiler)
+        super().__exit__(*error)
+
+    def _count_call(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Count a call of a function of Python, of this thread."""
+        self.remaining_calls -= event == "call"
+        if self.remaining_calls < 0:
+            sys.setprofile(self._profiler)
+            raise InputError(f"needs more than {self.max_calls:,} calls to be built, far more than any model of use")
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

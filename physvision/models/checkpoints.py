@@ -22,6 +22,10 @@ FORMAT = "physvision model 1"
 _LARGE = 100_000
 # Numbers that building may allocate beyond one a byte of the file: engine buffers, intermediate values.
 _BUILD_BUDGET = 20_000_000
+# Calls of Python's functions that building may take; those of physvision's models take up to 50,000.
+_BUILD_CALLS = 1_000_000
+# Largest count in the configuration of a checkpoint; seeds may be larger.
+_MAX_COUNT = 1_000_000_000
 
 Kind = TypeVar("Kind", bound=nn.Module)
 
@@ -97,7 +101,8 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
     path = _resolve(str(name))
     tensors, configuration = _read_training(path) if path.suffix == ".ckpt" else read_weights(path, FORMAT)
     try:
-        with Budget(_BUILD_BUDGET + path.stat().st_size):
+        _check_counts(configuration)
+        with Budget(_BUILD_BUDGET + path.stat().st_size, _BUILD_CALLS):
             module = build(configuration, kind)
         check_weights_match(str(path), module.state_dict(), tensors)
         check_weights_finite(module, tensors)
@@ -105,6 +110,19 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
     except CheckpointError as error:
         raise error if str(error).startswith(str(path)) else CheckpointError(f"{path}: {error}") from error
     return module.eval()
+
+
+def _check_counts(configuration: Any) -> None:
+    """Raise for integers that no count of a model needs."""
+    stack = [("", configuration)]
+    while stack:
+        name, value = stack.pop()
+        if isinstance(value, int) and value > _MAX_COUNT and name != "seed":
+            raise CheckpointError(f"{name}: expected an integer of at most {_MAX_COUNT:,}, got {value:.6g}")
+        if isinstance(value, dict):
+            stack += [(str(key), entry) for key, entry in value.items()]
+        elif isinstance(value, list):
+            stack += [(name, entry) for entry in value]
 
 
 def _resolve(name: str) -> Path:

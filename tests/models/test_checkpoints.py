@@ -17,6 +17,7 @@ from physvision.core.weights import write_weights
 from physvision.models import build, load, save
 from physvision.models.checkpoints import FORMAT, read_checkpoint
 from physvision.perception.flow import load_flow
+from physvision.physics.articulated import Articulation
 
 CONFIGURATION = yaml.safe_load("""
 class_path: physvision.models.PredictiveAutoencoder
@@ -259,3 +260,21 @@ def test_models_that_come_with_physvision_load_and_are_small():
         assert path.stat().st_size < 12e6
         assert path.with_suffix(".md").exists()
         {"flow": load_flow, "tabletop-flow": load_flow, "pendulum-pixels": load_policy}.get(path.stem, load)(path.stem)
+
+
+@pytest.mark.parametrize("links", [10**4 + 1, 10**6, 10**12])
+def test_a_checkpoint_of_a_million_links_is_refused_at_once(tmp_path, links):
+    cartpole = {"class_path": "physvision.physics.articulated.cartpole", "init_args": {"links": links}}
+    write_weights(tmp_path / "m.safetensors", {}, cartpole, FORMAT)
+    with pytest.raises(CheckpointError, match="links: expected an integer"):
+        load(tmp_path / "m.safetensors", Articulation)
+
+
+def test_the_work_of_building_a_checkpoint_is_limited(tmp_path, monkeypatch):
+    cartpole = {"class_path": "physvision.physics.articulated.cartpole", "init_args": {"links": 100}}
+    engine = build(cartpole, Articulation)
+    save(tmp_path / "m.safetensors", engine)
+    assert load(tmp_path / "m.safetensors", Articulation).nq == 101
+    monkeypatch.setattr("physvision.models.checkpoints._BUILD_CALLS", 10_000)
+    with pytest.raises(CheckpointError, match="needs more than 10,000 calls"):
+        load(tmp_path / "m.safetensors", Articulation)

@@ -112,7 +112,7 @@ def cartpole(
     """Make a cart on a rail along x with a chain of rods on it, upright at zero; its one control is a force, N.
 
     Args:
-        links: Number of rods.
+        links: Number of rods, at most 10,000.
         cart_mass: Mass of the cart, kg.
         lengths: Lengths of the rods, m; 1 m each by default.
         masses: Masses of the rods, kg; 0.1 kg each by default.
@@ -121,7 +121,7 @@ def cartpole(
         integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: Number of integrator steps in a step of the engine.
     """
-    check_count("links", links)
+    check_count("links", links, maximum=SETTINGS.max_links)
     lengths = [1.0] * links if lengths is None else lengths
     lengths, masses = _check_rods(lengths, [0.1] * links if masses is None else masses)
     if len(lengths) != links:
@@ -304,8 +304,9 @@ def _with_shapes(bodies: list[Body], leaves: dict[str, Tensor]) -> list[Body]:
     """Bodies with the values of leaves, and with shapes: a capsule for each rod, and a box for a cart before them."""
     shapes = list(zip(leaves["shape_pose"], leaves["shape_size"], strict=True))[-len(bodies) :]
     shaped = []
+    carts = sum(body.name == "cart" for body in bodies)
     for row, (body, (pose, (radius, _, length))) in enumerate(zip(bodies, shapes, strict=True)):
-        rod = row - sum(candidate.name == "cart" for candidate in bodies)
+        rod = row - carts
         shape = _CART if body.name == "cart" else Capsule(float(radius), float(length))
         color = _COLORS[3] if body.name == "cart" else _COLORS[rod % len(_COLORS)]
         shaped.append(replace(body, shapes=[Placed(shape, pose=tuple(map(tuple, pose.tolist())), color=color)]))

@@ -45,6 +45,7 @@ class ArticulatedSettings:
             makes a standing cylinder rounder and its contacts slower.
         face_contacts: Number of contact points between two flat faces beside the closest points.
         hull_tolerance: Relative difference between the vertices of a mesh and MuJoCo's copy of them.
+        max_links: Largest number of links of `cartpole`. Raising it lets a configuration ask for more memory and time.
         max_replicas: Largest number of copies that the `replicate` elements of a model file may make in all.
         max_asset_numbers: Largest number of values in a height field, a texture or a soft body of a model file.
         max_model_file: Largest size of a model file, bytes. Raising it allows larger meshes within the XML.
@@ -79,6 +80,7 @@ class ArticulatedSettings:
     prism_sides: int = 8
     face_contacts: int = 4
     hull_tolerance: float = 1e-6
+    max_links: int = 10_000
     max_replicas: int = 10_000
     max_asset_numbers: int = 10_000_000
     max_model_file: int = 100_000_000

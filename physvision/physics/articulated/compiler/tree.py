@@ -38,8 +38,9 @@ def compile_tree(bodies: Sequence[Body]) -> KinematicTree:
     kinds = [joint.kind for joint in joints]
     numbers = np.array([JOINT_KINDS[kind] for kind in kinds], int).reshape(-1, 3)
     first_position = np.concatenate([[0], numbers[:, 1].cumsum()]).astype(np.int32)
+    frames = [_frames(joint) for joint in joints]
     rotations, offsets, zero_rotations, zero_offsets = (
-        np.array([_frames(joint)[k] for joint in joints]).reshape(-1, *shape)
+        np.array([frame[k] for frame in frames]).reshape(-1, *shape)
         for k, shape in enumerate([(3, 3), (3,), (3, 3), (3,)])
     )
     spring_link = np.array([link if joint.implicit_spring else -1 for link, joint in enumerate(joints)], np.int32)
