@@ -89,11 +89,11 @@ def _hard(specification: mujoco.MjSpec, step: float, along: float) -> mujoco.MjM
     loose = specification.compile()
     for pair in geom_pairs(loose):
         first, second = (loose.geom(geom) for geom in (pair.first, pair.second))
-        slide = max(first.friction[0], second.friction[0]) if pair.friction is None else pair.friction
+        slide = max(first.friction[0], second.friction[0]) if np.isnan(pair.friction) else pair.friction
         specification.add_pair(
             geomname1=first.name,
             geomname2=second.name,
-            condim=pair.condim,
+            condim=int(pair.condim),
             friction=[slide, slide, 0, 0, 0],
             solref=[2 * step, 1.0],
             solreffriction=[along, 1.0],

@@ -278,7 +278,7 @@ def _to_plain(value: Any, name: str, numbers: dict[int, int]) -> Any:
         return value.tolist()
     if isinstance(value, Mapping):
         return {str(key): _to_plain(entry, f"{name}.{key}", numbers) for key, entry in value.items()}
-    if isinstance(value, list | tuple | range):
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
         entries = []
         for index, entry in enumerate(value):
             entries.append(_to_plain(entry, f"{name}[{index}]", numbers))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import Capsule, Placed
+from physvision.core import Capsule, Placed, Shape
 from physvision.physics.articulated.arrays import CONTACT_PARAMETERS
 from physvision.physics.articulated.compiler.constraint_rows import LoopConstraints, ScalarRows
 from physvision.physics.articulated.compiler.link_parameters import LinkParameters, Parameters, append_row, expand
@@ -19,15 +18,13 @@ from physvision.physics.articulated.contact import (
     CompliantLaws,
     ConstraintCounts,
     ContactSettings,
-    ShapePair,
-    pair_features,
+    FeaturePairs,
+    ShapePairs,
+    compile_feature_pairs,
 )
 from physvision.physics.articulated.contact.features import (
     CONVEX,
     POINT_PLANE,
-    TENDON_ROWS,
-    Feature,
-    FeatureRow,
     bounding_factors,
     broad_phase_kind,
 )
@@ -37,26 +34,6 @@ from physvision.physics.articulated.model.bodies import JOINT_KINDS
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.articulated.settings import SETTINGS
-
-
-class _FeaturePair(NamedTuple):
-    """A feature of one shape that may touch another shape.
-
-    Attributes:
-        kind: Kind of the pair, numbered as in `kernels/collision/closest_points.py`.
-        first: Row of the first shape in the engine's geometry.
-        second: Row of the second shape in the engine's geometry.
-        feature: Coordinates of the feature of the first shape, in units of the shape's sizes.
-        shape_pair: Pair of shapes to which the feature pair belongs.
-        priority: Priority as in `ShapePair`, for the shapes in this order.
-    """
-
-    kind: int
-    first: int
-    second: int
-    feature: Feature
-    shape_pair: ShapePair
-    priority: int
 
 
 class ContactPairs:
@@ -88,7 +65,7 @@ class ContactPairs:
         self,
         tree: KinematicTree,
         geometry: Sequence[Placed],
-        shape_pairs: Sequence[ShapePair],
+        shape_pairs: ShapePairs,
         mixing: str,
         scalar_rows: ScalarRows,
         loops: LoopConstraints,
@@ -106,13 +83,16 @@ class ContactPairs:
             contact: Contact method and friction model.
         """
         check_shape_pairs(tree, geometry, shape_pairs)
-        pairs, groups = _feature_pairs(geometry, shape_pairs)
+        shapes = [placed.shape for placed in geometry]
+        table = shape_pairs.rows
+        features = compile_feature_pairs(shapes, table.first, table.second, table.tendon)
+        pairs = table[features.group].view(np.recarray)
         compliant = contact.compliant_law is not None
         self.count = len(pairs)
         self.is_centered = contact.by_events and bool((tree.kind == JOINT_KINDS["free"].code).any())
         self.varying_roots = _rotating_roots(tree) if contact.by_events else []
         self.limited_joints = np.flatnonzero(tree.limited)
-        rotational = np.array([pair.shape_pair.has_rotational_friction for pair in pairs], bool)
+        rotational = pairs.has_rotational_friction.copy()
         self.scalar_rows = scalar_rows
         blocks = self.count + int(rotational.sum()) + len(self.limited_joints) + len(scalar_rows.limits)
         self.row_blocks = scalar_rows.count + loops.blocks
@@ -120,12 +100,12 @@ class ContactPairs:
         self.max_events = max(SETTINGS.max_events, SETTINGS.max_tree_events * len(set(tree.root.tolist())))
         self.max_capacity = blocks + self.row_blocks
         self.is_elliptic, self.friction_ratio = False, 1.0
-        self.first = np.array([pair.first for pair in pairs], np.int64)
-        self.second = np.array([pair.second for pair in pairs], np.int64)
+        self.first = np.where(features.is_swapped, pairs.second, pairs.first)
+        self.second = np.where(features.is_swapped, pairs.first, pairs.second)
         self.shape_rows = np.unique(np.concatenate([self.first, self.second, loops.first, loops.second]))
         self.shapes = len(self.shape_rows)
-        self.counts = self._counts(tree.nv if compliant else 0, len(groups) - 1, int(rotational.sum()), loops)
-        convex = any(pair.kind == CONVEX for pair in pairs)
+        self.counts = self._counts(tree.nv if compliant else 0, len(table), int(rotational.sum()), loops)
+        convex = bool((features.kind == CONVEX).any())
         options = {"convex_pairs": convex, "pyramidal": contact.is_pyramid, "midway": compliant}
         self.kernel_options = [name for name, used in options.items() if used]
         self._mixing = mixing
@@ -133,7 +113,7 @@ class ContactPairs:
         bodies = [geometry[row].body for row in self.shape_rows]
         self._body = np.array([tree.bodies if body is None else body for body in bodies], np.int64)
         self._pair_friction, self._pair_rotational_friction = _pair_friction(pairs), _pair_rotational_friction(pairs)
-        self._priority = np.array([pair.priority for pair in pairs])
+        self._priority = np.where(features.is_swapped, -pairs.priority, pairs.priority)
         self._arrays = {
             "shapes.link": np.array([tree.shape_link(geometry[row]) for row in self.shape_rows], np.int32),
             "pairs.first": np.searchsorted(self.shape_rows, self.first).astype(np.int32),
@@ -144,17 +124,22 @@ class ContactPairs:
             "lengths.row": scalar_rows.limits.astype(np.int32),
             "limits.link": self.limited_joints.astype(np.int32),
             "pairs.has_rotational_friction": rotational.astype(np.int32),
-            "pairs.is_held": _held_candidates(pairs, tree, scalar_rows),
-            "pairs.is_capsule_end": np.array([_is_capsule_end(geometry, pair) for pair in pairs], np.int32),
+            "pairs.is_held": _held_candidates(pairs.is_held, tree, scalar_rows),
+            "pairs.is_capsule_end": self._capsule_ends(features.kind, shapes),
             **dict.fromkeys(("convex.reference", "convex.impedance", "convex.curve"), np.zeros((1, 3))),
             "equalities.first": np.searchsorted(self.shape_rows, loops.first).astype(np.int32),
             "equalities.second": np.searchsorted(self.shape_rows, loops.second).astype(np.int32),
             "equalities.is_weld": loops.weld.astype(np.int32),
             "equalities.torque_scale": np.asarray(loops.torque_scale, float),
-            **_pair_arrays(pairs, groups),
+            **_pair_arrays(features, pairs.margin.copy()),
             **polytope_arrays([geometry[row].shape for row in self.shape_rows] if convex else []),
             **scalar_rows.arrays,
         }
+
+    def _capsule_ends(self, kind: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
+        """Return 1 for pairs of the end of a capsule with a plane, given the kinds of the pairs."""
+        is_capsule = np.array([isinstance(shape, Capsule) for shape in shapes], bool)
+        return ((kind == POINT_PLANE) & is_capsule[self.first]).astype(np.int32)
 
     def _counts(self, coupled_velocities: int, groups: int, rotational: int, loops: LoopConstraints) -> dict[str, int]:
         """Return the row sizes of the kernels' arrays."""
@@ -276,10 +261,10 @@ class ContactPairs:
         return torch.where(fixed.isnan(), mixed, fixed.to(values))
 
 
-def _held_candidates(pairs: Sequence[_FeaturePair], tree: KinematicTree, rows: ScalarRows) -> np.ndarray:
+def _held_candidates(is_held: np.ndarray, tree: KinematicTree, rows: ScalarRows) -> np.ndarray:
     """Return 1 for candidates that overlap in the reference pose: pairs, two for each joint with limits, and rows."""
     limits = [tree.beyond_limits[tree.limited].reshape(-1), rows.beyond_limits[rows.limits]]
-    return np.concatenate([[pair.shape_pair.is_held for pair in pairs], *limits]).astype(np.int32)
+    return np.concatenate([is_held, *limits]).astype(np.int32)
 
 
 def _rotating_roots(tree: KinematicTree) -> list[int]:
@@ -287,54 +272,27 @@ def _rotating_roots(tree: KinematicTree) -> list[int]:
     return sorted(set(tree.root[tree.kind != JOINT_KINDS["prismatic"].code].tolist()))
 
 
-def _feature_pairs(
-    geometry: Sequence[Placed], shape_pairs: Sequence[ShapePair]
-) -> tuple[list[_FeaturePair], list[int]]:
-    """Return all pairs of features, grouped by pair of shapes, and the start of each group, followed by the end."""
-    pairs, groups = [], [0]
-    for shape_pair in shape_pairs:
-        for kind, swapped, feature in _feature_rows(geometry, shape_pair):
-            rows = (shape_pair.second, shape_pair.first) if swapped else (shape_pair.first, shape_pair.second)
-            priority = -shape_pair.priority if swapped else shape_pair.priority
-            pairs.append(_FeaturePair(kind, *rows, feature, shape_pair, priority))
-        groups.append(len(pairs))
-    return pairs, groups
-
-
-def _feature_rows(geometry: Sequence[Placed], pair: ShapePair) -> list[FeatureRow]:
-    if pair.tendon is not None:
-        return [TENDON_ROWS[pair.tendon]]
-    return pair_features(geometry[pair.first].shape, geometry[pair.second].shape) or []
-
-
-def _is_capsule_end(geometry: Sequence[Placed], pair: _FeaturePair) -> bool:
-    """If true, the pair is the end of a capsule on a plane."""
-    return pair.kind == POINT_PLANE and isinstance(geometry[pair.first].shape, Capsule)
-
-
-def _pair_friction(pairs: Sequence[_FeaturePair]) -> np.ndarray:
+def _pair_friction(pairs: np.recarray) -> np.ndarray:
     """Return friction set for the pairs themselves, (pairs,); NaN where that of the shapes is mixed."""
-    friction = [np.nan if pair.shape_pair.friction is None else pair.shape_pair.friction for pair in pairs]
-    return np.where([pair.shape_pair.frictionless for pair in pairs], 0.0, np.array(friction, float))
+    return np.where(pairs.frictionless, 0.0, pairs.friction)
 
 
-def _pair_rotational_friction(pairs: Sequence[_FeaturePair]) -> np.ndarray:
+def _pair_rotational_friction(pairs: np.recarray) -> np.ndarray:
     """Return rotational friction set for the pairs themselves, (pairs, 2); NaN where that of the shapes is mixed."""
-    mixed, zero = (np.nan, np.nan), (0.0, 0.0)
-    shape_pairs = [pair.shape_pair for pair in pairs]
-    friction = [(pair.rotational_friction or mixed) if pair.has_rotational_friction else zero for pair in shape_pairs]
-    return np.array(friction, float).reshape(-1, 2)
+    return np.where(pairs.has_rotational_friction[:, None], pairs.rotational_friction, 0.0)
 
 
-def _pair_arrays(pairs: Sequence[_FeaturePair], groups: Sequence[int]) -> dict[str, np.ndarray]:
+def _pair_arrays(features: FeaturePairs, margin: np.ndarray) -> dict[str, np.ndarray]:
     """Kinds, features, margins and groups of the pairs, by the names of the kernels' `ContactModel`."""
+    kinds, group_kind = np.unique(features.kind[features.start[:-1]], return_inverse=True)
+    broad_phase = np.array([broad_phase_kind(kind) for kind in kinds.tolist()], np.int32)
     return {
-        "pairs.kind": np.array([pair.kind for pair in pairs], np.int32),
-        "pairs.feature": np.array([pair.feature for pair in pairs]).reshape(-1, 3),
-        "pairs.margin": np.array([pair.shape_pair.margin for pair in pairs], float),
-        "pairs.group": np.repeat(np.arange(len(groups) - 1, dtype=np.int32), np.diff(groups)),
-        "groups.start": np.array(groups, np.int32),
-        "groups.kind": np.array([broad_phase_kind(pairs[start].kind) for start in groups[:-1]], np.int32),
+        "pairs.kind": features.kind,
+        "pairs.feature": features.feature,
+        "pairs.margin": margin,
+        "pairs.group": features.group.astype(np.int32),
+        "groups.start": features.start.astype(np.int32),
+        "groups.kind": broad_phase[group_kind.reshape(-1)],
     }
 
 

@@ -12,7 +12,7 @@ from physvision.physics.articulated.compiler.constraint_rows import compile_loop
 from physvision.physics.articulated.compiler.contact_pairs import ContactPairs
 from physvision.physics.articulated.compiler.properties import compile_properties, per_velocity
 from physvision.physics.articulated.compiler.tree import compile_tree
-from physvision.physics.articulated.contact import ContactSettings, ShapePair, default_shape_pairs
+from physvision.physics.articulated.contact import ContactSettings, ShapePair, ShapePairs, default_shape_pairs
 from physvision.physics.articulated.model.actuators import couple_actuator_states
 from physvision.physics.articulated.model.bodies import Body, body_shapes, sort_bodies
 from physvision.physics.articulated.model.fluid import inertia_boxes
@@ -78,7 +78,8 @@ def compile_mechanism(
         if contact.by_events or contact.compliant_law is not None:
             losses = [joint.friction_loss for body in bodies for joint in body.joints]
             friction_velocities = np.flatnonzero(per_velocity(tree, losses))
-        pairs = _compile_contact(mechanism, contact, tree, geometry, shape_pairs, mixing, friction_velocities)
+        table = ShapePairs.of(shape_pairs)
+        pairs = _compile_contact(mechanism, contact, tree, geometry, table, mixing, friction_velocities)
     if pairs is None:
         friction_velocities = np.zeros(0, int)
     if states:
@@ -123,13 +124,13 @@ def _compile_contact(
     contact: ContactSettings,
     tree: KinematicTree,
     geometry: Sequence[Placed],
-    shape_pairs: Sequence[ShapePair],
+    shape_pairs: ShapePairs,
     mixing: str,
     friction_velocities: np.ndarray,
 ) -> ContactPairs | None:
     """Contact problem, or None if it is empty."""
     transmissions, loop_joints = mechanism.transmissions, mechanism.loop_joints
-    rotational = any(pair.has_rotational_friction for pair in shape_pairs)
+    rotational = bool(shape_pairs.rows.has_rotational_friction.any())
     has_other_law = contact.law is not None and contact.compliant_law is None
     if has_other_law and (transmissions or loop_joints or rotational):
         raise InputError("transmissions, loop joints and rotational friction need contact='event' or 'compliant'")

@@ -4,6 +4,11 @@ from physvision.physics.articulated.contact.contact_list import (
     ContactList as ContactList,
     select_contacts as select_contacts,
 )
+from physvision.physics.articulated.contact.feature_pairs import (
+    FeaturePairs as FeaturePairs,
+    compile_feature_pairs as compile_feature_pairs,
+    supported_pairs as supported_pairs,
+)
 from physvision.physics.articulated.contact.features import pair_features as pair_features
 from physvision.physics.articulated.contact.laws import (
     Compliant as Compliant,
@@ -20,5 +25,6 @@ from physvision.physics.articulated.contact.settings import (
 )
 from physvision.physics.articulated.contact.shape_pairs import (
     ShapePair as ShapePair,
+    ShapePairs as ShapePairs,
     default_shape_pairs as default_shape_pairs,
 )

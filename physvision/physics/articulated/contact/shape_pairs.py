@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Any, overload
+
+import numpy as np
 
 from physvision.core import (
     Box,
@@ -18,7 +20,7 @@ from physvision.core import (
     Sphere,
     UnsupportedError,
 )
-from physvision.physics.articulated.contact.features import pair_features
+from physvision.physics.articulated.contact.feature_pairs import supported_pairs
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
 
@@ -53,9 +55,74 @@ class ShapePair:
     is_held: bool = False
 
 
+_ROW = np.dtype(
+    [
+        *((name, np.int64) for name in ("first", "second", "priority", "tendon")),
+        *((name, float) for name in ("friction", "margin")),
+        *((name, bool) for name in ("frictionless", "has_rotational_friction", "is_held")),
+        ("rotational_friction", float, 2),
+    ]
+)
+# Values of the column `tendon`.
+_TENDONS = (None, "max_length", "min_length")
+
+
+class ShapePairs(Sequence[ShapePair]):
+    """Pairs of shapes as the columns of a table, so that many are compiled at once.
+
+    Attributes:
+        rows: One record a pair with the fields of `ShapePair`; NaN stands for None, and `tendon` for a number.
+    """
+
+    def __init__(self, rows: np.recarray) -> None:
+        self.rows = rows
+
+    @staticmethod
+    def alike(count: int, pair: ShapePair) -> ShapePairs:
+        """Table of `count` pairs with the values of one."""
+        return ShapePairs(np.repeat(ShapePairs.of([pair]).rows, count).view(np.recarray))
+
+    @staticmethod
+    def of(pairs: Sequence[ShapePair]) -> ShapePairs:
+        """Table of a list of pairs."""
+        if isinstance(pairs, ShapePairs):
+            return pairs
+        rows = np.recarray(len(pairs), _ROW)
+        for name in _ROW.names or ():
+            rows[name] = [_COLUMNS.get(name, lambda value: value)(getattr(pair, name)) for pair in pairs] or 0
+        return ShapePairs(rows)
+
+    def join(self, pairs: Sequence[ShapePair]) -> ShapePairs:
+        """Table with further pairs behind these."""
+        return ShapePairs(np.concatenate([self.rows, ShapePairs.of(pairs).rows]).view(np.recarray))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> ShapePair: ...
+    @overload
+    def __getitem__(self, index: slice) -> ShapePairs: ...
+    def __getitem__(self, index: int | slice) -> ShapePair | ShapePairs:
+        if isinstance(index, slice):
+            return ShapePairs(self.rows[index].view(np.recarray))
+        values = {name: self.rows[name][index].tolist() for name in _ROW.names or ()}
+        friction, lengths = values["friction"], values["rotational_friction"]
+        values["friction"] = None if np.isnan(friction) else friction
+        values["rotational_friction"] = tuple(lengths) if values["has_rotational_friction"] else None
+        return ShapePair(**{**values, "tendon": _TENDONS[values["tendon"]]})
+
+
+_COLUMNS: dict[str, Callable[[Any], Any]] = {
+    "friction": lambda friction: np.nan if friction is None else friction,
+    "rotational_friction": lambda lengths: (np.nan, np.nan) if lengths is None else lengths,
+    "tendon": _TENDONS.index,
+}
+
+
 def default_shape_pairs(
     tree: KinematicTree, geometry: Sequence[Placed], exclude: Sequence[tuple[str, str]], rotational_friction: bool
-) -> list[ShapePair]:
+) -> ShapePairs:
     """Pairs of all shapes on different links, except those of parent and child and of excluded bodies.
 
     Shapes that are fixed to the world collide with everything that moves.
@@ -66,37 +133,41 @@ def default_shape_pairs(
         exclude: Pairs of names of bodies that do not collide.
         rotational_friction: If true, all pairs have torsional and rolling friction.
     """
-    excluded = _excluded_bodies(tree, exclude)
-    pairs = []
-    for first, second in combinations(range(len(geometry)), 2):
-        a, b = (tree.shape_link(geometry[row]) for row in (first, second))
-        related = b in (a, tree.parent_body_link(a)) or a == tree.parent_body_link(b)
-        bodies = frozenset((geometry[first].body, geometry[second].body))
-        if a == b or (related and -1 not in (a, b)) or bodies in excluded:
-            continue
-        for row in (first, second):
-            if isinstance(geometry[row].shape, Rectangle):
-                raise UnsupportedError(
-                    f"contact: rectangle {_describe(tree, geometry[row])} cannot collide; use a Plane or a flat Box"
-                )
-        pairs.append(ShapePair(first, second, has_rotational_friction=rotational_friction))
-    return pairs
-
-
-def check_shape_pairs(tree: KinematicTree, geometry: Sequence[Placed], pairs: Sequence[ShapePair]) -> None:
-    """Raise for the first pair of shapes whose collision is not supported, and for shapes without a size."""
-    for pair in pairs:
-        if pair.tendon is not None:
-            continue
-        first, second = geometry[pair.first], geometry[pair.second]
-        _check_size(tree, first)
-        _check_size(tree, second)
-        if pair_features(first.shape, second.shape) is None:
-            kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
+    link = np.array([tree.shape_link(placed) for placed in geometry], int)
+    parents = {number: tree.parent_body_link(number) for number in set(link.tolist())}
+    parent = np.array([parents[number] for number in link.tolist()], int)
+    related = parent[:, None] == link[None]
+    moves = link != -1
+    collide = (link[:, None] != link[None]) & ~((related | related.T) & moves[:, None] & moves[None])
+    body = np.array([-1 if placed.body is None else placed.body for placed in geometry], int)
+    for pair in _excluded_bodies(tree, exclude):
+        ends = [-1 if number is None else number for number in pair]
+        sides = body[:, None] == ends[0], body[None] == ends[-1]
+        collide &= ~((sides[0] & sides[1]) | (sides[0] & sides[1]).T)
+    first, second = np.nonzero(np.triu(collide, 1))
+    for row in np.unique([first, second]).tolist():
+        if isinstance(geometry[row].shape, Rectangle):
             raise UnsupportedError(
-                f"contact: collision of {kinds[0]} {_describe(tree, first)} with {kinds[1]} {_describe(tree, second)} "
-                f"is not supported; exclude the pair, or use another shape"
+                f"contact: rectangle {_describe(tree, geometry[row])} cannot collide; use a Plane or a flat Box"
             )
+    table = ShapePairs.alike(len(first), ShapePair(0, 0, has_rotational_friction=rotational_friction))
+    table.rows.first, table.rows.second = first, second
+    return table
+
+
+def check_shape_pairs(tree: KinematicTree, geometry: Sequence[Placed], pairs: ShapePairs) -> None:
+    """Raise for the first pair of shapes whose collision is not supported, and for shapes without a size."""
+    rows = pairs.rows[pairs.rows.tendon == 0].view(np.recarray)
+    for row in np.unique([rows.first, rows.second]).tolist():
+        _check_size(tree, geometry[row])
+    supported = supported_pairs([placed.shape for placed in geometry], rows.first, rows.second)
+    for pair in np.flatnonzero(~supported)[:1]:
+        first, second = geometry[rows.first[pair]], geometry[rows.second[pair]]
+        kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
+        raise UnsupportedError(
+            f"contact: collision of {kinds[0]} {_describe(tree, first)} with {kinds[1]} {_describe(tree, second)} "
+            f"is not supported; exclude the pair, or use another shape"
+        )
 
 
 def _check_size(tree: KinematicTree, placed: Placed) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from physvision.core import UnsupportedError
 from physvision.physics.articulated.contact import Compliant, CompliantConstraints, CompliantLaws, CompliantRow
-from physvision.physics.articulated.loading.contacts import GeomPair
+from physvision.physics.articulated.loading.contacts import GeomPairs
 from physvision.physics.articulated.loading.names import is_disabled, nonzero_rows
 from physvision.physics.articulated.loading.tendons import SiteTendon
 from physvision.physics.articulated.loading.transmissions import FileTransmission, active_equalities, is_loop
@@ -28,7 +28,7 @@ _DEFAULT_SOLREF, _DEFAULT_SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 def compliant_law(
     model: mujoco.MjModel,
-    pairs: Sequence[GeomPair],
+    pairs: GeomPairs,
     tendons: Sequence[SiteTendon],
     mechanism: Mechanism,
     transmissions: Sequence[FileTransmission],
@@ -113,7 +113,7 @@ def _check_pairs(model: mujoco.MjModel) -> None:
         )
 
 
-def _pair_numbers(model: mujoco.MjModel, pair: GeomPair) -> tuple[np.ndarray, np.ndarray]:
+def _pair_numbers(model: mujoco.MjModel, pair: np.record) -> tuple[np.ndarray, np.ndarray]:
     """Parameters solref and solimp of a pair of geoms."""
     if model.opt.enableflags & _OVERRIDE:
         return model.opt.o_solref, model.opt.o_solimp
@@ -128,7 +128,7 @@ def _mobility(model: mujoco.MjModel, velocity: int) -> float:
     return float(model.dof_invweight0[velocity])
 
 
-def _pair_mobility(model: mujoco.MjModel, pair: GeomPair) -> float:
+def _pair_mobility(model: mujoco.MjModel, pair: np.record) -> float:
     """Sum of the accelerations of two geoms' bodies by a force of one."""
     return float(model.body_invweight0[model.geom_bodyid[[pair.first, pair.second]], 0].sum())
 
@@ -160,7 +160,7 @@ def _loop_mobilities(model: mujoco.MjModel, e: int) -> tuple[float, float]:
     return float(linear), float(angular)
 
 
-def _mix(model: mujoco.MjModel, pair: GeomPair) -> tuple[np.ndarray, np.ndarray]:
+def _mix(model: mujoco.MjModel, pair: np.record) -> tuple[np.ndarray, np.ndarray]:
     """Parameters solref and solimp of two geoms: those of the higher priority, or the mean by their weights."""
     first, second = pair.first, pair.second
     weights = np.array([model.geom_solmix[first], model.geom_solmix[second]])

@@ -21,10 +21,12 @@ from physvision.physics.articulated.loading import translate
 from physvision.physics.articulated.loading.compliance import compliant_law, raise_friction, shift_limits
 from physvision.physics.articulated.loading.contacts import (
     CONTACT_FEATURES,
-    GeomPair,
+    GeomPairs,
+    colliding_geoms,
     geom_name,
     geom_pairs,
     hold_penetrating,
+    no_pairs,
     shape_pairs,
     split_supported,
 )
@@ -115,7 +117,7 @@ def load(
         raise InputError("contact: friction, rotational_friction and exclude are those of the file; leave them out")
     model, name = compile_model(source, base, packages)
     _check_supported(model, name, ignore)
-    pairs = [] if "contact" in ignore else split_supported(model, geom_pairs(model))[0]
+    pairs = no_pairs() if "contact" in ignore else split_supported(model, geom_pairs(model))[0]
     if settings.method == "compliant":
         shift_limits(model)
         raise_friction(model)
@@ -125,11 +127,12 @@ def load(
     engine, rows = builder.build(pairs)
     looks = partial(read_visuals, source, tuple(packages), rows, len(engine.body_names))
     engine.visual_source = looks
-    if initial_penetration == "exclude" and pairs:
+    if initial_penetration == "exclude" and len(pairs):
         state = engine.initial_state(1, torch.float64)
         deep = engine.contacts(state, max_separation=-SETTINGS.max_initial_penetration)
         deep_rows = {frozenset(row) for row in zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True)}
-        remaining = [pair for pair in pairs if frozenset((rows[pair.first], rows[pair.second])) not in deep_rows]
+        is_deep = [frozenset((rows[pair.first], rows[pair.second])) in deep_rows for pair in pairs]
+        remaining = pairs[~np.array(is_deep)].view(np.recarray)
         if len(remaining) < len(pairs):
             engine, _ = builder.build(remaining)
             engine.visual_source = looks
@@ -160,10 +163,10 @@ class _EngineBuilder:
     integrator: str
     substeps: int
 
-    def build(self, pairs: Sequence[GeomPair]) -> tuple[Articulation, dict[int, int]]:
+    def build(self, pairs: GeomPairs) -> tuple[Articulation, dict[int, int]]:
         """Build the engine in which these pairs collide, and return the row of each geom in its geometry."""
         model, ignore = self.model, self.ignore
-        colliding = {geom for pair in pairs for geom in (pair.first, pair.second)}
+        colliding = colliding_geoms(pairs)
         tendons = [] if "tendon" in ignore else site_tendons(model)
         order: list[tuple[str, int]] = []
         for body in range(model.nbody):
@@ -182,10 +185,12 @@ class _EngineBuilder:
             integrator=self.integrator,
             substeps=self.substeps,
             contact=settings,
-            shape_pairs=shape_pairs(pairs, rows["geom"], rotational) + tendon_pairs(tendons, rows["site"]),
+            shape_pairs=shape_pairs(pairs, rows["geom"], rotational).join(tendon_pairs(tendons, rows["site"])),
         )
+        penetrating = pairs[pairs.is_held]
         engine.held_pairs = tuple(
-            (geom_name(model, pair.first), geom_name(model, pair.second)) for pair in pairs if pair.is_held
+            (geom_name(model, first), geom_name(model, second))
+            for first, second in zip(penetrating.first.tolist(), penetrating.second.tolist(), strict=True)
         )
         engine.keyframes = translate.keyframes(model)
         engine.sites = translate.sites(model)
@@ -221,7 +226,7 @@ class _EngineBuilder:
     def _contact_settings(
         self,
         mechanism: Mechanism,
-        pairs: Sequence[GeomPair],
+        pairs: GeomPairs,
         order: Sequence[tuple[str, int]],
         tendons: Sequence[SiteTendon],
         transmissions: Sequence[FileTransmission],
@@ -234,7 +239,7 @@ class _EngineBuilder:
             method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)
         joints = [joint for body in mechanism.bodies for joint in body.joints]
         constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
-        if not (pairs or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
+        if not (len(pairs) or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
             method = None
         return replace(
             self.contact, method=method, friction=friction[:, 0].tolist(), rotational_friction=friction[:, 1:]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import mujoco
@@ -24,7 +24,7 @@ from physvision.physics.articulated.loading.transmissions import (
     is_transmission,
     transmissions,
 )
-from physvision.physics.articulated.loading.unsupported import actuator_obstacle, is_switched_off
+from physvision.physics.articulated.loading.unsupported import actuator_obstacles, is_switched_off
 from physvision.physics.articulated.model.actuators import Actuators, ActuatorState
 from physvision.physics.articulated.model.bodies import JOINT_KINDS, Body, Joint
 
@@ -45,12 +45,14 @@ class _Features(NamedTuple):
         limits: If true, joints have limits.
         friction: If true, joints have dry friction.
         tendons: Tendons between sites, whose ends are drawn.
+        servos: Actuators of each joint that are simulated as springs and dampers.
     """
 
     colliding: Collection[int]
     limits: bool
     friction: bool
     tendons: Sequence[SiteTendon]
+    servos: Mapping[int, Sequence[int]]
 
 
 def gravity(model: mujoco.MjModel) -> tuple[float, float, float]:
@@ -84,7 +86,7 @@ def bodies(
             while names[number] in unique:
                 names[number] += " (without a name)"
             unique.add(names[number])
-    features = _Features(colliding, limits, friction, tendons)
+    features = _Features(colliding, limits, friction, tendons, _servos(model))
     return [_body(model, number, names, features) for number in range(1, model.nbody)]
 
 
@@ -117,7 +119,8 @@ def _joint(model: mujoco.MjModel, number: int, features: _Features) -> Joint:
     damping = 0.0 if is_disabled(model, _DISABLE.mjDSBL_DAMPER) else float(model.dof_damping[v])
     spring_reference = model.qpos_spring[q : q + nq].copy()
     if nv == 1:
-        stiffness, spring_reference, damping = _add_servos(model, number, stiffness, spring_reference, damping)
+        servos = features.servos.get(number, ())
+        stiffness, spring_reference, damping = _add_servos(model, servos, stiffness, spring_reference, damping)
     limited = features.limits and kind != "free" and model.jnt_limited[number]
     return Joint(
         kind=kind,
@@ -142,20 +145,29 @@ def _limits(model: mujoco.MjModel, joint: int) -> tuple[float, float]:
     return (-np.inf, max(low, high)) if is_ball else (low, high)
 
 
+def _servos(model: mujoco.MjModel) -> dict[int, list[int]]:
+    """Actuators of each joint that are not simulated as transmissions."""
+    servos: dict[int, list[int]] = {}
+    for k in usable_actuators(model):
+        if not is_switched_off(model, k) and not is_transmission(model, k):
+            for joint in driven_joints(model, k) or ():
+                servos.setdefault(joint, []).append(k)
+    return servos
+
+
 def _add_servos(
-    model: mujoco.MjModel, joint: int, stiffness: float, reference: np.ndarray, damping: float
+    model: mujoco.MjModel, servos: Sequence[int], stiffness: float, reference: np.ndarray, damping: float
 ) -> tuple[float, np.ndarray, float]:
     """Add the springs and dampers of a joint's position and velocity servos to its own.
 
     A servo with gear g exerts g (b₀ + b₁ g q + b₂ g q̇), b₁ and b₂ not above zero.
     """
-    for k in usable_actuators(model):
-        if not is_switched_off(model, k) and not is_transmission(model, k) and joint in (driven_joints(model, k) or ()):
-            gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
-            constant, servo_stiffness, servo_damping = feedback(model, k)
-            force = stiffness * reference + gear * constant
-            stiffness, damping = stiffness + servo_stiffness * gear**2, damping + servo_damping * gear**2
-            reference = force / stiffness if stiffness else reference
+    for k in servos:
+        gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
+        constant, servo_stiffness, servo_damping = feedback(model, k)
+        force = stiffness * reference + gear * constant
+        stiffness, damping = stiffness + servo_stiffness * gear**2, damping + servo_damping * gear**2
+        reference = force / stiffness if stiffness else reference
     return stiffness, reference, damping
 
 
@@ -163,7 +175,7 @@ def usable_actuators(model: mujoco.MjModel) -> list[int]:
     """Actuators whose force is linear in control, position and velocity, including those that are switched off."""
     if is_disabled(model, _DISABLE.mjDSBL_ACTUATION):
         return []
-    return [k for k in range(model.nactuator) if actuator_obstacle(model, k) is None]
+    return [k for k, obstacle in enumerate(actuator_obstacles(model)) if obstacle is None]
 
 
 def transmission_actuators(model: mujoco.MjModel) -> list[int]:

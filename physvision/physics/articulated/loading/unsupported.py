@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import mujoco
 import numpy as np
@@ -34,7 +35,7 @@ def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
     if model.nv == 0:
         return {}
     has_gravity = not is_disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
-    obstacles = ((k, actuator_obstacle(model, k)) for k in range(model.nactuator))
+    obstacles = enumerate(actuator_obstacles(model))
     features = {
         **unsupported_contacts(model),
         "equality": unsupported_equalities(model),
@@ -67,8 +68,14 @@ def is_switched_off(model: mujoco.MjModel, k: int) -> bool:
     )
 
 
-def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
-    """Reason why the force of actuator k is not linear in control, position and velocity; None if it is."""
+def actuator_obstacles(model: mujoco.MjModel) -> list[str | None]:
+    """Reason for each actuator why its force is not linear in control, position and velocity; None if it is."""
+    drives = Counter(joint for k in range(model.nactuator) for joint in driven_joints(model, k) or ())
+    return [_actuator_obstacle(model, k, drives) for k in range(model.nactuator)]
+
+
+def _actuator_obstacle(model: mujoco.MjModel, k: int, drives: Mapping[int, int]) -> str | None:
+    """Reason for actuator k, given the number of actuators that drive each joint."""
     if is_switched_off(model, k):
         return None
     joints = driven_joints(model, k)
@@ -88,7 +95,7 @@ def actuator_obstacle(model: mujoco.MjModel, k: int) -> str | None:
             return "its feedback is positive"
     elif model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value:
         return "its bias is not affine"
-    if _shares_force_limit(model, k):
+    if _shares_force_limit(model, k, drives):
         return "its force is limited together with that of another actuator"
     if model.actuator_ctrlnum[k] != 1:
         return "it has more than one control"
@@ -114,11 +121,10 @@ def _state_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return "its force is limited, and follows its activation" if limited and not is_transmission(model, k) else None
 
 
-def _shares_force_limit(model: mujoco.MjModel, k: int) -> bool:
+def _shares_force_limit(model: mujoco.MjModel, k: int, drives: Mapping[int, int]) -> bool:
     """If true, a limit of the force on a joint applies to actuator k and others together."""
-    joints = set(driven_joints(model, k) or ())
-    other_joints = (set(driven_joints(model, m) or ()) for m in range(model.nactuator) if m != k)
-    shared = len(joints) > 1 or any(joints & more for more in other_joints)
+    joints = driven_joints(model, k) or {}
+    shared = len(joints) > 1 or any(drives[joint] > 1 for joint in joints)
     return shared and any(model.jnt_actfrclimited[joint] for joint in joints)
 
 
