@@ -36,6 +36,7 @@ class Engine(nn.Module):
         dt: Time between two states, s.
         rows: Names of the rows of each dimension of the properties.
         takes_forces: If true, a generalized force can be given beside the controls, as a `Hybrid` does.
+        control_names: Names of the controls; empty where they have none.
     """
 
     nq: int
@@ -44,6 +45,7 @@ class Engine(nn.Module):
     dt: float
     rows: dict[str, Sequence[str]]
     takes_forces: bool = False
+    control_names: Sequence[str] = ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,6 +72,11 @@ class Engine(nn.Module):
     def learned_values(self) -> dict[str, Tensor]:
         """Current values of learned physical parameters by name, SI units, with their autograd graph."""
         return {}
+
+    @property
+    def control_range(self) -> Float[Tensor, "nu 2"]:
+        """Smallest and largest value of each control; infinite where a control has no limits."""
+        return torch.tensor([-torch.inf, torch.inf], dtype=torch.float64).expand(self.nu, 2)
 
     def physical_parameters(self) -> Iterator[nn.Parameter]:
         """Parameters behind `learned_values`, for an optimizer with a learning rate of their own."""

@@ -24,7 +24,7 @@ class EngineWrapper(Engine):
         super().__init__()
         self.engine = engine
         self.nq, self.nv, self.nu, self.dt = engine.nq, engine.nv, engine.nu, engine.dt
-        self.takes_forces = engine.takes_forces
+        self.takes_forces, self.control_names = engine.takes_forces, engine.control_names
 
     @property
     def status(self) -> Status | None:
@@ -40,6 +40,11 @@ class EngineWrapper(Engine):
     def mechanics(self) -> MechanicalEngine | None:
         """Mechanical engine inside, or None if there is none."""
         return self.engine.mechanics
+
+    @property
+    def control_range(self) -> Float[Tensor, "nu 2"]:
+        """Smallest and largest value of each control of the inner engine."""
+        return self.engine.control_range
 
     @property
     def learned_values(self) -> dict[str, Tensor]:

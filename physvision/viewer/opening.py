@@ -17,7 +17,7 @@ Opened = tuple[Engine, State, tuple[float, ...]]
 
 
 def open_scene(scene: str, dt: float = 0.01, ignore: Sequence[str] = (), base: str = "auto") -> Opened:
-    """Return the engine of a scene, its start, and the largest value of each control.
+    """Return the engine of a scene, its start, and the largest value of each control; none where its range is its own.
 
     Args:
         scene: MJCF or URDF file, or the name of a shipped scene, an environment or an example.
@@ -32,14 +32,14 @@ def open_scene(scene: str, dt: float = 0.01, ignore: Sequence[str] = (), base: s
             return env.engine, env.reset(1, torch.Generator().manual_seed(0)), env.action_limit
         if scene in EXAMPLES:
             engine = EXAMPLES[scene]()
-            return engine, engine.initial_state(dtype=torch.float64), (1.0,) * engine.nu
+            return engine, engine.initial_state(dtype=torch.float64), ()
         if scene not in scenes.names():
             raise InputError(
                 f"scene: expected a file, a scene ({', '.join(scenes.names())}), an environment "
                 f"({', '.join(ENVIRONMENTS)}) or an example ({', '.join(EXAMPLES)}), got {scene!r}"
             )
     loaded = load_engine(scene, dt, ignore, base=base)
-    return loaded, loaded.initial_state(dtype=torch.float64), (1.0,) * loaded.nu
+    return loaded, loaded.initial_state(dtype=torch.float64), ()
 
 
 def falling_cloth() -> Engine:

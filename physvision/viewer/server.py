@@ -104,13 +104,14 @@ class Viewer:
         count = min(self.session.engine.nu, MAX_CONTROLS)
         if not count or self.session.recording is not None:
             return
-        names = getattr(self.session.mechanics, "control_names", ())
+        names = self.session.engine.control_names or [f"control {k}" for k in range(count)]
         with self.server.gui.add_folder("Controls"):
             for k in range(count):
-                limit = float(self._limits[k]) if k < len(self._limits) else 1.0
-                name = names[k] if k < len(names) else f"control {k}"
-                if limit > 0:
-                    slider = self.server.gui.add_slider(name, -limit, limit, limit / 100, 0.0)
+                low, high = self.session.control_bounds(k, self._limits)
+                if low < high:
+                    start = min(max(0.0, low), high)
+                    slider = self.server.gui.add_slider(names[k], low, high, (high - low) / 200, start)
+                    self.session.control[k] = start
                     slider.on_update(lambda _, k=k, slider=slider: self._set_control(k, float(slider.value)))
 
     def _add_properties(self) -> None:

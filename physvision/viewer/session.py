@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +110,17 @@ class Session:
         self._frame, self.state = frame, self.recording.state(frame)
         self.time = frame * self.engine.dt
         return True
+
+    def control_bounds(self, number: int, limits: Sequence[float]) -> tuple[float, float]:
+        """Return the bounds of a control's slider: the engine's own range within the limits that are given.
+
+        Args:
+            number: Number of the control.
+            limits: Largest value of each control; where there is none, 1 bounds a control without a range.
+        """
+        low, high = self.engine.control_range[number].tolist()
+        limit = float(limits[number]) if number < len(limits) else (1.0 if high - low == float("inf") else float("inf"))
+        return max(low, -limit), min(high, limit)
 
     def set_property(self, name: str, row: int, value: float) -> None:
         """Replace one value of a property, which the engine checks.

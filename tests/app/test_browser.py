@@ -306,7 +306,7 @@ def test_a_phone_and_both_themes(visit, clip):
 def pinch(page):
     """Spread two fingers on the first plot: it shows less time, about the same middle."""
     chart = page.locator("#plots canvas").first
-    chart.scroll_into_view_if_needed()
+    chart.evaluate("(element) => element.scrollIntoView({ block: 'end' })")  # below the film, which stays on top
     box = chart.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     touch = page.context.new_cdp_session(page)

@@ -92,6 +92,20 @@ def test_controls_and_properties_change_the_motion():
     assert float(session.overrides["mass"].reshape(-1)[0]) == 4.0
 
 
+def test_sliders_have_the_ranges_of_the_actuators():
+    slide = '<body><joint name="x" type="slide"/><geom size=".1" mass="1"/></body>'
+    motors = '<motor name="a" joint="x" ctrlrange="-2 0.5" ctrllimited="true"/><motor name="b" joint="x"/>'
+    engine = articulated.load(
+        f"<mujoco><worldbody>{slide}</worldbody><actuator>{motors}</actuator></mujoco>", dt=0.01, ignore=("contact",)
+    )
+    session = Session(engine)
+    assert list(session.engine.control_names) == ["a", "b"]
+    assert [session.control_bounds(k, ()) for k in range(2)] == [(-2.0, 0.5), (-1.0, 1.0)]
+    assert [session.control_bounds(k, (1.0, 3.0)) for k in range(2)] == [(-1.0, 0.5), (-3.0, 3.0)]
+    world = Session(rigid2d.World([rigid2d.Circle(0.5, (0.0, 0.0))], dt=0.01))
+    assert world.control_bounds(0, ()) == (-1.0, 1.0)
+
+
 def test_a_recording_is_played_and_searched():
     engine = load(BALL, "0 0 -9.81")
     motion = engine.rollout(engine.initial_state(dtype=torch.float64), 20)

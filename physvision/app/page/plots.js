@@ -52,9 +52,8 @@ export class Plots {
       fingers.set(event.pointerId, event.clientX);
       const after = [...fingers.values()];
       const middle = (places) => this.timeAt(canvas, { clientX: places.reduce((sum, x) => sum + x, 0) / places.length });
-      const moved = middle(before) - middle(after);
+      this.shift(middle(before) - middle(after));
       if (before.length === 2) this.zoom(Math.abs(before[0] - before[1]) / Math.max(20, Math.abs(after[0] - after[1])), middle(after));
-      this.shift(moved);
     });
   }
 

@@ -80,6 +80,13 @@ class TreeDynamics(MechanicalEngine):
         q = self.get_buffer("_start").to(dtype)
         return State(q.repeat(check_count("batch", batch), 1), q.new_zeros(batch, self.nv))
 
+    @property
+    def control_range(self) -> Float[Tensor, "nu 2"]:
+        """Smallest and largest control of each actuator, from the model file; infinite where it has no limits."""
+        if not self._actuated:
+            return super().control_range
+        return torch.stack([self.get_buffer("_actuator_low"), self.get_buffer("_actuator_high")], 1)
+
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """Position reached from `q` by the displacement `dv`; a quaternion rotates about its own axes."""
         return self._manifold.integrate(q, dv)
