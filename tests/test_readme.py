@@ -12,12 +12,24 @@ ROOT = Path(__file__).parents[1]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
-def test_the_page_of_use_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def run_blocks(page: str) -> dict:
+    """Run the Python blocks of a page one after another, and return the names that they leave."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     names: dict = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+        exec(compile(block, page, "exec"), names)
+    return names
+
+
+def test_the_readme_runs():
+    names = run_blocks("README.md")
+    assert names["swing"].q.shape == (1, 201, 3)
+    assert names["lengths"].grad.abs().min() > 0
+
+
+def test_the_tour_runs():
+    names = run_blocks("docs/tour.md")
     assert names["swing"].q.shape == (1, 201, 3)
     assert names["tip"].shape == (1, 3)
     assert names["logarithms"].grad.abs().min() > 0
