@@ -1,6 +1,8 @@
 """The tools of a release: versions, changelog, and constraints of the oldest dependencies."""
 
 import importlib.util
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ def _load(name):
     return module
 
 
+sys.modules["bill_of_materials"] = bill_of_materials = _load("bill_of_materials")
 release = _load("release")
 dependencies = _load("dependencies")
 
@@ -50,3 +53,23 @@ def test_every_dependency_has_a_lower_bound():
     assert bounds["jsonargparse"] == "4.40"
     with pytest.raises(ValueError, match="expected a lower bound"):
         dependencies.lower_bounds('[project]\ndependencies = ["numpy"]')
+
+
+def test_a_release_lists_what_it_needs():
+    packages = bill_of_materials.closure("physvision")
+    pins = dict(line.split("==") for line in bill_of_materials.constraints(packages).split())
+    assert pins["numpy"] == metadata.version("numpy")
+    assert "physvision" not in pins
+    assert "pytest" not in pins
+    required = {
+        bill_of_materials.normalized(name) for name in dependencies.lower_bounds((ROOT / "pyproject.toml").read_text())
+    }
+    assert required <= set(pins)
+    bill = bill_of_materials.bill_of_materials(packages, "0.9.0", "2026-12-01")
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    references = [bill["metadata"]["component"]["bom-ref"], *(component["bom-ref"] for component in bill["components"])]
+    assert len(set(references)) == len(references) == len(pins) + 1
+    assert references[0] == "pkg:pypi/physvision@0.9.0"
+    assert sorted(entry["ref"] for entry in bill["dependencies"]) == sorted(references)
+    assert all(set(entry["dependsOn"]) <= set(references) for entry in bill["dependencies"])
+    assert next(c for c in bill["components"] if c["name"] == "numpy")["licenses"]

@@ -1,4 +1,4 @@
-"""Make a release: date the changelog, set the version, build the wheel, commit and tag.
+"""Make a release: date the changelog, set the version, build the wheel, list its packages, commit and tag.
 
 python tools/release.py 0.2.0 [--date 2026-12-01]
 
@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import bill_of_materials
 
 ROOT = Path(__file__).parents[1]
 _VERSION = re.compile(r'^version = "(?P<version>[^"]+)"$', re.MULTILINE)
@@ -73,9 +75,11 @@ def main() -> int:
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     subprocess.run(["make", "wheel"], cwd=ROOT, check=True)
+    written = bill_of_materials.write(ROOT / "dist", options.version, options.date)
     _run("git", "commit", "--all", "--message", f"Release {options.version}")
     _run("git", "tag", "--annotate", f"v{options.version}", "--message", f"physvision {options.version}")
-    print(f"To publish: git push --follow-tags, and upload dist/physvision-{options.version}-py3-none-any.whl")
+    files = ", ".join(str(path.relative_to(ROOT)) for path in written)
+    print(f"To publish: git push --follow-tags, and upload dist/physvision-{options.version}-py3-none-any.whl, {files}")
     return 0
 
 

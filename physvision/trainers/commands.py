@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from jsonargparse import ArgumentParser
@@ -35,6 +36,7 @@ def run(command: str, arguments: list[str]) -> int:
     values = read_arguments(arguments)
     if (path := values.get("ckpt_path")) is not None:
         read_checkpoint(str(path))
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_advert)
     training = build_from(values, *_CLASSES[command])
     method = "fit" if command.startswith("fit") else command
     act: Callable[..., object] = getattr(training.trainer, method)
@@ -43,6 +45,11 @@ def run(command: str, arguments: list[str]) -> int:
     except MisconfigurationException as error:
         raise InputError(f"trainer: {error}") from error
     return 0
+
+
+def _is_no_advert(record: logging.LogRecord) -> bool:
+    """If true, a message of Lightning does not recommend a service of its makers."""
+    return "Tip: For seamless" not in record.getMessage()
 
 
 def build_training(arguments: list[str]) -> Training:
