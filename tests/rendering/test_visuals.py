@@ -45,15 +45,38 @@ def test_the_mesh_of_a_urdf_is_drawn_in_place_of_its_collision_shape(mesh):
     assert red.sum() > 0.5 * (view.focal / 5.0) ** 2
 
 
+COLLADA = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit name="centimeter" meter="0.01"/><up_axis>Y_UP</up_axis></asset><library_geometries><geometry id="g"><mesh>
+<source id="p"><float_array id="a" count="12">0 0 0 100 0 0 0 100 0 0 0 100</float_array><technique_common>
+<accessor source="#a" count="4" stride="3"><param name="X" type="float"/><param name="Y" type="float"/>
+<param name="Z" type="float"/></accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+<triangles count="4"><input semantic="VERTEX" source="#v" offset="0"/><p>0 2 1 0 1 3 0 3 2 1 2 3</p></triangles>
+</mesh></geometry></library_geometries><library_visual_scenes><visual_scene id="s"><node>
+<translate>0 0 50</translate><instance_geometry url="#g"/></node></visual_scene></library_visual_scenes>
+<scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
+
+
+def test_a_mesh_in_collada_is_read_in_its_unit(mesh):
+    pytest.importorskip("collada")
+    (mesh / "tetrahedron.dae").write_text(COLLADA)
+    (mesh / "r.urdf").write_text(urdf('<visual><geometry><mesh filename="tetrahedron.dae"/></geometry></visual>'))
+    (surface,) = articulated.load(mesh / "r.urdf").visuals.surfaces
+    assert surface.faces.shape == (4, 3)
+    corners = {(0.0, 0.0, 0.5), (1.0, 0.0, 0.5), (0.0, 1.0, 0.5), (0.0, 0.0, 1.5)}
+    assert set(map(tuple, np.round(surface.vertices, 6).tolist())) == corners
+
+
 def test_shapes_and_missing_meshes_of_a_urdf(mesh):
     """A mesh in a format that cannot be read leaves the collision shape."""
     box = '<visual><geometry><box size="1 2 3"/></geometry></visual>'
     (mesh / "r.urdf").write_text(urdf(box))
     visuals = articulated.load(mesh / "r.urdf").visuals
     assert [placed.shape.sizes for placed, _ in visuals.shapes] == [(1.0, 2.0, 3.0)]
-    (mesh / "r.urdf").write_text(urdf('<visual><geometry><mesh filename="arm.dae"/></geometry></visual>'))
+    (mesh / "r.urdf").write_text(urdf('<visual><geometry><mesh filename="arm.fbx"/></geometry></visual>'))
     engine = articulated.load(mesh / "r.urdf")
-    visuals = engine.visuals
+    with pytest.warns(UserWarning, match=r"arm\.fbx: expected one of \.stl"):
+        visuals = engine.visuals
     assert not visuals.surfaces
     assert not visuals.hidden
     (mesh / "r.urdf").write_text(urdf('<visual><geometry><mesh filename="missing.obj"/></geometry></visual>'))

@@ -8,6 +8,8 @@ Nothing of physvision is imported here, so that the process is ready in a fracti
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import os
 import re
@@ -16,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import mujoco
 import numpy as np
@@ -62,6 +64,7 @@ def compile_request(request: CompilerRequest) -> mujoco.MjModel:
     specification.compiler.fusestatic = False
     _resolve_meshes(specification, file, request.packages)
     if request.content is not None:
+        _read_collada_meshes(specification)
         _delete_unreadable_meshes(specification)
     if request.free_roots:
         for root in specification.worldbody.bodies:
@@ -98,9 +101,44 @@ def _resolve_meshes(specification: mujoco.MjSpec, file: Path | None, packages: S
         mesh.file = str(path.resolve())
 
 
+def reads_collada() -> bool:
+    """Return True if pycollada is installed, which reads meshes in .dae."""
+    return importlib.util.find_spec("collada") is not None
+
+
+def _read_collada_meshes(specification: mujoco.MjSpec) -> None:
+    """Read the triangles of meshes in .dae, whose format MuJoCo does not know, if pycollada is installed.
+
+    Lengths are brought to meters by the unit that the file states; as ROS does, its upward axis is not turned.
+    """
+    meshes = [mesh for mesh in specification.meshes if Path(mesh.file).suffix.lower() == ".dae"]
+    if not meshes or not reads_collada():
+        return
+    collada: Any = importlib.import_module("collada")
+    for mesh in meshes:
+        path = Path(specification.modelfiledir, specification.meshdir, mesh.file)
+        try:
+            ignored = [collada.common.DaeUnsupportedError, collada.common.DaeBrokenRefError]
+            document = collada.Collada(str(path), ignore=ignored)
+        except (collada.common.DaeError, SyntaxError) as error:
+            raise ValueError(f"mesh {mesh.file!r} is no COLLADA file: {error}") from error
+        bound = [] if document.scene is None else document.scene.objects("geometry")
+        primitives = [primitive for geometry in bound for primitive in geometry.primitives()]
+        sets = [item.triangleset() if isinstance(item, collada.polylist.BoundPolylist) else item for item in primitives]
+        sets = [item for item in sets if isinstance(item, collada.triangleset.BoundTriangleSet)]
+        corners = [item.vertex[item.vertex_index].reshape(-1, 3) for item in sets]
+        if not corners:
+            continue
+        vertices, faces = np.unique(np.concatenate(corners), axis=0, return_inverse=True)
+        mesh.uservert = (vertices * (document.assetInfo.unitmeter or 1.0)).ravel().tolist()
+        mesh.userface = faces.ravel().tolist()
+        mesh.file = ""
+
+
 def _delete_unreadable_meshes(specification: mujoco.MjSpec) -> None:
     """Delete visual meshes of formats that MuJoCo does not read, with their geoms."""
-    unreadable = {mesh.name for mesh in specification.meshes if Path(mesh.file).suffix.lower() not in MESH_FILES}
+    files = {mesh.name: mesh.file for mesh in specification.meshes if mesh.file}
+    unreadable = {name for name, file in files.items() if Path(file).suffix.lower() not in MESH_FILES}
     for geom in [geom for geom in specification.geoms if geom.meshname in unreadable]:
         specification.delete(geom)
     for mesh in [mesh for mesh in specification.meshes if mesh.name in unreadable]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +18,7 @@ from physvision.core import FileError, ModelError, Placed
 from physvision.core.visuals import NO_VISUALS, Look, Surface, Visuals
 from physvision.physics.articulated.loading.geometry import geom_shape, matrix, placed_geom
 from physvision.physics.articulated.loading.model_files import compile_model, is_urdf, read_source
+from physvision.physics.articulated.loading.mujoco_compiler import MESH_FILES, reads_collada
 
 # Geoms of these groups and above are hidden in MuJoCo's own viewer: they are there to collide.
 FIRST_HIDDEN_GROUP = 3
@@ -43,7 +45,22 @@ def read_visuals(
     if model.nbody != bodies + 1:
         warnings.warn("visual elements are not drawn: the file has changed since it was loaded", stacklevel=2)
         return NO_VISUALS
+    if urdf:
+        _warn_of_formats(read_source(source))
     return _urdf_visuals(model, rows) if urdf else _mjcf_visuals(model, rows)
+
+
+def _warn_of_formats(content: str) -> None:
+    """Warn of meshes whose format is not read, in place of which collision shapes are drawn."""
+    formats = (*MESH_FILES, *([".dae"] if reads_collada() else []))
+    files = re.findall(r"""<mesh\s[^>]*filename\s*=\s*["']([^"']+)""", content)
+    unread = sorted({file for file in files if not file.lower().endswith(formats)})
+    if unread:
+        warnings.warn(
+            f"{len(unread)} meshes are not drawn, such as {unread[0]}: expected one of {', '.join(formats)}. Collision "
+            'shapes are drawn in their place; pip install "physvision[viewer]" to read .dae',
+            stacklevel=2,
+        )
 
 
 def _mjcf_visuals(model: mujoco.MjModel, rows: Mapping[int, int]) -> Visuals:
