@@ -15,7 +15,7 @@ from physvision.viewer.server import Viewer
 from physvision.viewer.session import Session
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition, seconds=120.0):  # kernels may have to be compiled first
     end = time.monotonic() + seconds
     while time.monotonic() < end and not condition():
         time.sleep(0.02)
