@@ -90,7 +90,7 @@ def report(name: str, horizon: float, estimated: Errors) -> None:
         marks = f"mean {values.mean():.3f}, median {np.median(values):.3f}, 95 % below {np.quantile(values, 0.95):.3f}"
         print(f"  {key:<16} {marks} {unit}{per}")
     print(f"  {'frames ahead':<16} PSNR {estimated['psnr'].mean():.1f} dB, SSIM {estimated['ssim'].mean():.3f}")
-    low = np.quantile(estimated["reprojection_score"], [0.01, 0.5])
+    low = np.quantile(estimated["reprojection score"], [0.01, 0.5])
     print(f"  {'reprojection score':<16} 1 % below {low[0]:.2f}, median {low[1]:.2f}")
 
 

@@ -14,7 +14,7 @@ import torch
 
 from physvision import video
 from physvision.core import InputError, State, Trajectory
-from physvision.datasets import BlockRecipe, DyeRecipe
+from physvision.datasets import BlockRecipe, DyeRecipe, PendulumRecipe
 from physvision.learning import (
     MbpoSettings,
     OffPolicySettings,
@@ -40,6 +40,18 @@ def test_an_arm_is_designed(tmp_path):
     module = import_module("arm_design")
     assert module.main(seeds=1, out=tmp_path) < module.BAR
     assert (tmp_path / "arm_design.png").stat().st_size > 10_000
+
+
+def test_metrics_of_a_card_are_measured_through_the_command(tmp_path, monkeypatch, capsys):
+    module = import_module("predict_cards")
+    monkeypatch.setattr(module, "HORIZONS", {"pendulum": (0.5,)})
+    recipe = PendulumRecipe(trials=10, frames=40, seed=1)
+    monkeypatch.setitem(module.demo.CLIPS, "pendulum", (lambda fps: recipe, 0.5))
+    results = module.main(["pendulum"], videos=1, out=tmp_path)
+    assert float(results["pendulum", 0.5]["position now"].max()) < 0.05
+    assert float(results["pendulum", 0.5]["reprojection score"].min()) > 0.5
+    assert "reprojection score" in capsys.readouterr().out
+    assert (tmp_path / "predict_cards.png").stat().st_size > 10_000
 
 
 def test_pendulums_part_on_film(tmp_path, monkeypatch, capsys):
