@@ -18,6 +18,9 @@ WIDTH, HEIGHT = 880, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 28
 
 
+CurveStyle = Literal["solid", "dotted", "points"]
+
+
 @dataclass(frozen=True)
 class Curve:
     """Line of a chart, with its legend.
@@ -26,13 +29,15 @@ class Curve:
         name: Name in the legend.
         values: Values over time, or points (points, 2) in a plane; NaN leaves a gap.
         color: Color of the line.
-        style: Line style: "dotted" for predictions.
+        style: Line style: "dotted" for predictions, "points" for single measurements.
+        half_width: Half the width of a band around the line, one value per time; None for no band.
     """
 
     name: str
     values: np.ndarray
     color: Color
-    style: Literal["solid", "dotted"] = "solid"
+    style: CurveStyle = "solid"
+    half_width: np.ndarray | None = None
 
 
 class _Axes:
@@ -71,10 +76,26 @@ class _Axes:
         for (a, b), value in zip(points, y, strict=True):
             if math.isfinite(a + b):
                 continues = math.isfinite(previous) and abs(value - previous) <= max_jump
-                commands.append(f"{'L' if continues else 'M'}{a:.1f} {b:.1f}")
+                is_point = curve.style == "points"
+                commands.append(f"{'L' if continues and not is_point else 'M'}{a:.1f} {b:.1f}{'h0' * is_point}")
             previous = float(value) if math.isfinite(a) else math.nan
-        dashed = ' class="dashed"' if curve.style == "dotted" else ""
+        dashed = {"solid": "", "dotted": ' class="dashed"', "points": ' class="points"'}[curve.style]
         return f'<path d="{"".join(commands)}" stroke="{css(curve.color)}"{dashed}/>'
+
+    def band(self, x: np.ndarray, curve: Curve, max_jump: float = math.inf) -> str:
+        """Draw the band around a line, a shape for each stretch without gaps and jumps; none if there is none."""
+        if curve.half_width is None:
+            return ""
+        low, high = (self.y(curve.values + side * curve.half_width) for side in (-1, 1))
+        known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+        breaks = (np.diff(known) > 1) | (np.abs(np.diff(curve.values[known])) > max_jump)
+        shapes = []
+        for part in np.split(known, np.flatnonzero(breaks) + 1):
+            edge = [*zip(self.x(x[part]), high[part], strict=True), *zip(self.x(x[part]), low[part], strict=True)]
+            edge[len(part) :] = edge[len(part) :][::-1]
+            shapes.append(f"M{'L'.join(f'{a:.1f} {b:.1f}' for a, b in edge)}Z" if edge else "")
+        # The style of lines in a page has no fill.
+        return f'<path d="{"".join(shapes)}" class="band" style="fill:{css(curve.color)}"/>'
 
 
 def time_chart(
@@ -102,7 +123,8 @@ def time_chart(
     y_range = _extend_to_ticks(bottom if low is None else min(low, bottom), top)
     axes = _Axes((float(times[0]), float(max(times[-1], times[0] + 1e-6))), y_range, (width, HEIGHT))
     max_jump = math.pi if wraps else math.inf
-    lines = [axes.line(times, curve.values, curve, max_jump) for curve in curves]
+    lines = [axes.band(times, curve, max_jump) for curve in curves]
+    lines += [axes.line(times, curve.values, curve, max_jump) for curve in curves]
     data = {
         "t": _to_json(times),
         "names": [curve.name for curve in curves],
@@ -163,7 +185,7 @@ def _figure(
     """Wrap a drawing in a figure with caption and legend; equal names appear once."""
     named = {curve.name: curve for curve in curves if curve.name}
     keys = "".join(
-        f'<span class="key{" dashed" if curve.style == "dotted" else ""}" style="--c:{css(curve.color)}">'
+        f'<span class="key{"" if curve.style == "solid" else " dashed"}" style="--c:{css(curve.color)}">'
         f"{escape(name)}</span>"
         for name, curve in named.items()
     )

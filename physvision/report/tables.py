@@ -28,6 +28,7 @@ class StateTables:
         objects: Sequence[str],
         coordinates: Mapping[str, str],
         arrays: Sequence[tuple[Any, ...]],
+        columns: Mapping[str, str] | None = None,
     ) -> None:
         """Start the tables in hidden files.
 
@@ -37,17 +38,20 @@ class StateTables:
             coordinates: Units of each object's coordinates by name; each coordinate has a rate.
             arrays: NumPy field descriptions of further arrays in the archive, besides frame, time, position, velocity
                 and confidence.
+            columns: Those of these arrays, of the same shape as `position`, that the CSV shows too, by name, with the
+                names of their columns as formats of `name` and `unit`.
         """
         self.folder, self.objects, self.coordinates = folder, list(objects), dict(coordinates)
-        columns = [f"{name}_{unit}" for name, unit in coordinates.items()]
-        columns += [f"{name}_rate_{unit}_per_s" for name, unit in coordinates.items()]
+        formats = {"position": "{name}_{unit}", "velocity": "{name}_rate_{unit}_per_s", **(columns or {})}
+        self._shown = tuple(formats)
+        head = [form.format(name=name, unit=unit) for form in formats.values() for name, unit in coordinates.items()]
         values = ("f4", (len(self.objects), len(coordinates)))
         fields = [("frame", "i8"), ("time", "f8"), ("position", *values), ("velocity", *values)]
         self.row = np.dtype([*fields, ("confidence", "f4", (len(self.objects),)), *arrays])
         self.rows = 0
         self._csv_path, self._row_path = partial(folder / "states.csv"), partial(folder / "states.rows")
         self._csv, self._row_file = self._open(self._csv_path), self._open(self._row_path)
-        self._append(",".join(["time_s", "frame", "object", *columns, "confidence\n"]).encode(), b"")
+        self._append(",".join(["time_s", "frame", "object", *head, "confidence\n"]).encode(), b"")
 
     def add(self, **values: Any) -> None:
         """Add rows, all of them or none, given as an array (rows, …) for each field.
@@ -62,7 +66,7 @@ class StateTables:
         writer = csv.writer(text, lineterminator="\n")
         for row in rows:
             for index, name in enumerate(self.objects):
-                numbers = [f"{value:.6g}" for value in (*row["position"][index], *row["velocity"][index])]
+                numbers = [f"{value:.6g}" for shown in self._shown for value in row[shown][index]]
                 writer.writerow([f"{row['time']:.6f}", row["frame"], name, *numbers, f"{row['confidence'][index]:.4f}"])
         self._append(text.getvalue().encode(), rows.tobytes())
         self.rows += len(rows)
