@@ -92,7 +92,7 @@ class WindowProblem:
         engine: Engine, one step a frame.
         leaves: Function from shared unknowns, one row a world, to leaves of the engine's properties.
         observed: Positions of the coordinates that are observed, NaN where they are not.
-        std: Standard deviations of these positions, broadcast against them.
+        std: Standard deviations of these positions.
         coordinates: Indices of these coordinates among the engine's; all others stay at zero.
         angles: If true, differences are taken the shorter way around.
         low: Smallest values of the shared unknowns.
@@ -103,7 +103,7 @@ class WindowProblem:
     engine: Engine
     leaves: Leaves
     observed: Float[Tensor, "windows times numbers"]
-    std: Tensor
+    std: Float[Tensor, "windows times numbers"]
     coordinates: tuple[int, ...]
     angles: bool
     low: Float[Tensor, " shared"]
@@ -112,7 +112,7 @@ class WindowProblem:
 
     def select(self, rows: Tensor) -> WindowProblem:
         """Keep some of the windows."""
-        return replace(self, observed=self.observed[rows])
+        return replace(self, observed=self.observed[rows], std=self.std[rows])
 
     def rollout(self, x: Tensor, z: Tensor, steps: int) -> tuple[Tensor, Tensor]:
         """Simulate worlds from initial states, with shared unknowns for each; positions and velocities."""
@@ -134,10 +134,11 @@ class WindowProblem:
         size, limit = residuals.abs(), self.settings.outlier
         return torch.where(size <= limit, 0.5 * size.square(), limit * size - 0.5 * limit**2).sum((-2, -1))
 
-    def costs_of(self, x: Tensor, z: Tensor) -> Tensor:
-        """Cost of each window from initial states."""
-        steps = self.observed.shape[1] - 1
-        return self.cost(self.residuals(self.rollout(x, z.expand(len(x), -1), steps)[0]))
+    def costs_of(self, x: Float[Tensor, "candidates windows unknowns"], z: Tensor) -> Tensor:
+        """Cost of each window from several initial states."""
+        worlds = x.flatten(0, 1)
+        q = self.rollout(worlds, z.expand(len(worlds), -1), self.observed.shape[1] - 1)[0]
+        return self.cost(self.residuals(q.unflatten(0, x.shape[:2])))
 
     def linearize(self, x: Tensor, z: Tensor, shared: bool) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor, Tensor]:
         """Motion, weighted residuals, their Jacobian, and that of positions and velocities, by x and then z."""

@@ -145,15 +145,20 @@ class PredictiveAutoencoder(nn.Module):
         steps: int,
         truncate: int | None = None,
         properties: Mapping[str, Tensor] | None = None,
+        leaves: Mapping[str, Tensor] | None = None,
     ) -> Trajectory:
-        """Roll the engine out from `state`; failed worlds stand still, and the status names them."""
+        """Roll the engine out from `state`; failed worlds stand still, and the status names them.
+
+        Leaves of the engine's properties follow from those of trials, unless given.
+        """
         # Half precision would lose what every later step depends on.
         with torch.autocast(state.q.device.type, enabled=False):
             if properties and "present" in properties:
                 state = park_states(Trajectory(state.q[:, None], state.v[:, None]), properties["present"] > 0.5).state(
                     0
                 )
-            trajectory = self.engine.rollout(state, steps, properties=self._leaves(properties), truncate=truncate)
+            leaves = self._leaves(properties) if leaves is None else leaves
+            trajectory = self.engine.rollout(state, steps, properties=leaves, truncate=truncate)
             return _freeze_failed(trajectory, self.max_speed)
 
     def _leaves(self, properties: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | None:

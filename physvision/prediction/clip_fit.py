@@ -4,10 +4,6 @@ The clip is cut into windows, of which a bounded number is kept, evenly spaced; 
 clip are fitted together (`estimation.window_fit`). Each frame's state is that of the fit to the window that ends there,
 and, where later frames are at hand, to the window that ends half a window later.
 
-The errors of what the encoder sees are measured in the clip, without its law: a motion is smooth from frame to frame,
-so differences of high order are noise, of standard deviation σ √(2n over n) for differences of order n. Errors also
-last, since neighboring frames look alike, so that n frames say less than n independent ones; σ is multiplied for it.
-
 A parameter is kept at the checkpoint's value where it is within some standard deviations of it: with B these and A the
 others, the estimates z_A follow from z_B = 0 by conditioning the Gaussian of all, z_A − Σ_AB Σ_BB⁻¹ z_B, with the
 covariance Σ_AA − Σ_AB Σ_BB⁻¹ Σ_BA. So a clip of the checkpoint's physics is predicted by exactly that physics.
@@ -27,12 +23,11 @@ from physvision.core import State, Trajectory
 from physvision.estimation.window_fit import WindowEstimate, WindowProblem
 from physvision.models import PredictiveAutoencoder
 from physvision.prediction.clip_parameters import ParameterEstimate, clip_parameters
+from physvision.prediction.observation_noise import ObservationNoise
 from physvision.prediction.settings import DEFAULT_FIT_SETTINGS, ClipFitSettings
 
 # Fraction of a normal distribution within one standard deviation.
 _ONE_STD = 0.683
-# Size that a quarter of a standard normal distribution is within.
-_QUARTER = 0.3186
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,7 @@ class ClipFit:
         parameters: Parameters that clips of this kind may determine.
         windows: Observed positions of the windows that were kept, and the number of the first frame of each.
         estimate: Fit of these windows; None before there is a whole one.
+        noise: Errors of what the encoder sees.
     """
 
     def __init__(self, model: PredictiveAutoencoder, settings: ClipFitSettings = DEFAULT_FIT_SETTINGS) -> None:
@@ -85,16 +81,15 @@ class ClipFit:
         self.recent: tuple[Tensor, Tensor] | None = None
         self.windows: list[tuple[int, Tensor, Tensor]] = []
         self.estimate: WindowEstimate | None = None
-        self.std = torch.full((len(self.coordinates),), self._floor, dtype=torch.float64)
+        self.noise = ObservationNoise(scene, len(self.coordinates), settings, self.angles)
         self.z = torch.zeros(len(parameters), dtype=torch.float64)
         self.covariance = torch.zeros(len(parameters), len(parameters), dtype=torch.float64)
         self._used = torch.zeros(len(parameters), dtype=torch.bool)
         self._frames, self._stride, self._next_fit = 0, self.length, self.length
+        # First frames of the windows of the estimate, and how many of these it does not explain.
+        self._begins: list[int] = []
+        self._unexplained = 0
         self._future: tuple[tuple[int, int], tuple[Trajectory, Trajectory]] | None = None
-
-    @property
-    def _floor(self) -> float:
-        return self.settings.min_angle_std if self.angles else self.settings.min_pixel_std
 
     @torch.no_grad()
     def update(self, observed: State, confidence: Tensor) -> FittedStates:
@@ -141,16 +136,36 @@ class ClipFit:
         settings = self.settings
         self._next_fit = math.ceil(settings.refit_ratio * self._frames)
         q = torch.stack([window[1] for window in self.windows])
-        self.std = self._noise(q)
+        self.noise.measure(q)
         problem = self._problem(q)
         guesses = torch.stack([self._guesses(*window[1:], 0) for window in self.windows], 1)
+        estimate = self._continued(problem, guesses) or self._searched(problem, guesses)
+        estimate = self._calibrated(problem, estimate)
+        self.estimate, self._begins, self._future = estimate, [window[0] for window in self.windows], None
+        self._unexplained = self._count_unexplained(problem, estimate)
+        self._select(estimate)
+
+    def _continued(self, problem: WindowProblem, guesses: Tensor) -> WindowEstimate | None:
+        """Fit from the estimate so far; None if there is none, or if it leaves more windows unexplained than before."""
+        before = self.estimate
+        if before is None:
+            return None
+        x, rows = self._cheapest(problem, guesses, before.z), dict(zip(self._begins, before.x, strict=True))
+        for row, (begin, *_) in enumerate(self.windows):
+            x[row] = rows.get(begin, x[row])
+        estimate = problem.fit(x, before.z, self.settings.joint_iterations)
+        if self._count_unexplained(problem, estimate) > self._unexplained:
+            x = self._renewed(problem, guesses, estimate)
+            estimate = problem.fit(x, estimate.z, self.settings.joint_iterations)
+        return estimate if self._count_unexplained(problem, estimate) <= self._unexplained else None
+
+    def _searched(self, problem: WindowProblem, guesses: Tensor) -> WindowEstimate:
+        """Fit from several guesses of the parameters, and return the best."""
         # Walls that a disc seems to turn at are a guess: a disc may also have come to rest, or met another one there.
-        starts = [torch.zeros_like(self.z), self.parameters.first_guess(q)]
+        starts = [torch.zeros_like(self.z), self.parameters.first_guess(problem.observed)]
         starts = starts if bool((starts[0] != starts[1]).any()) else starts[:1]
         estimates = [self._fit_from(problem, guesses, z) for z in starts]
-        estimate = min(estimates, key=lambda item: float(item.cost.sum() + 0.5 * item.z.square().sum()))
-        self.estimate, self._future = estimate, None
-        self._select(estimate)
+        return min(estimates, key=lambda item: float(item.cost.sum() + 0.5 * item.z.square().sum()))
 
     def _fit_from(self, problem: WindowProblem, guesses: Tensor, z: Tensor) -> WindowEstimate:
         """Fit from first guesses; each round starts anew the states that the parameters so far do not explain."""
@@ -169,18 +184,28 @@ class ClipFit:
         return self._cheapest(problem, torch.cat([guesses, estimate.x[None], following[None]]), estimate.z)
 
     def _trimmed(self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate) -> WindowEstimate:
-        """Fit parameters without the windows that they leave unexplained, unless these are most of them.
+        """Fit parameters without the windows that they leave unexplained; to half of all windows at least.
 
         A window without a motion, be it because a hand came in or because its search went wrong, says nothing of
         parameters; whether it has one is then judged at the parameters of the others.
         """
-        limit = self.settings.max_fitted_cost * problem.observed.isfinite().sum((1, 2))
-        explained = (estimate.cost < limit).nonzero()[:, 0]
-        if len(explained) == len(estimate.cost) or 2 * len(explained) < len(estimate.cost):
+        explained, half = self._explained(problem, estimate), (len(estimate.cost) + 1) // 2
+        if len(explained) == len(estimate.cost):
             return estimate
-        part = problem.select(explained).fit(estimate.x[explained], torch.zeros_like(estimate.z), 10)
+        start = torch.zeros_like(estimate.z)
+        if len(explained) < half:
+            explained, start = estimate.cost.argsort()[:half], estimate.z
+        part = problem.select(explained).fit(estimate.x[explained], start, 10)
         x = self._renewed(problem, guesses, replace(estimate, z=part.z))
         return problem.fit(x, part.z, self.settings.joint_iterations, part.covariance)
+
+    def _explained(self, problem: WindowProblem, estimate: WindowEstimate) -> Tensor:
+        """Rows of the windows that a motion explains so well that they take part in the fit of parameters."""
+        limit = self.settings.max_fitted_cost * problem.observed.isfinite().sum((1, 2))
+        return (estimate.cost < limit).nonzero()[:, 0]
+
+    def _count_unexplained(self, problem: WindowProblem, estimate: WindowEstimate) -> int:
+        return len(estimate.cost) - len(self._explained(problem, estimate))
 
     def _select(self, estimate: WindowEstimate) -> None:
         """Condition on the checkpoint's values of the parameters that the clip does not contradict; see the module."""
@@ -197,23 +222,31 @@ class ClipFit:
     def _is_determined(self, estimate: WindowEstimate) -> Tensor:
         return estimate.covariance.diagonal().sqrt() < self.settings.max_relative_std
 
-    def _noise(self, q: Float[Tensor, "windows times numbers"]) -> Float[Tensor, " numbers"]:
-        """Standard deviations of what the encoder sees; see the module."""
-        order = self.settings.angle_order if self.angles else self.settings.pixel_order
-        difference = q
-        for _ in range(order):
-            difference = difference.diff(dim=1)
-            if self.angles:
-                difference = difference - 2 * torch.pi * torch.round(difference / (2 * torch.pi))
-        # The quarter of the smallest: impacts are far apart even where balls are fast.
-        size = difference.abs().flatten(0, 1).nanquantile(0.25, dim=0) / _QUARTER
-        std = size / math.sqrt(math.comb(2 * order, order))
-        return self.settings.persistence * std.nan_to_num(0.0).clamp_min(self._floor)
+    def _calibrated(self, problem: WindowProblem, estimate: WindowEstimate) -> WindowEstimate:
+        """Measure errors by the residuals of the windows that a fit explains, and fit these again with them."""
+        explained = self._explained(problem, estimate)
+        if 2 * len(explained) < len(estimate.cost):
+            return estimate
+        valid = problem.observed.isfinite()[explained]
+        std = problem.std[explained]
+        self.noise.calibrate(estimate.residuals[explained], std, valid, estimate.x.shape[1])
+        problem = self._problem(problem.observed)
+        part = problem.select(explained).fit(estimate.x[explained], estimate.z, 3)
+        if len(explained) == len(estimate.cost):
+            return part
+        return problem.fit(estimate.x, part.z, 3, part.covariance)
 
     def _problem(self, q: Tensor) -> WindowProblem:
         parameters = self.parameters
         return WindowProblem(
-            self.engine, parameters.leaves, q, self.std, self.coordinates, self.angles, parameters.low, parameters.high
+            self.engine,
+            parameters.leaves,
+            q,
+            self.noise.of(q),
+            self.coordinates,
+            self.angles,
+            parameters.low,
+            parameters.high,
         )
 
     def _guesses(self, q: Tensor, v: Tensor, at: int) -> Float[Tensor, "guesses unknowns"]:
@@ -240,7 +273,7 @@ class ClipFit:
         problem: WindowProblem, candidates: Float[Tensor, "candidates windows unknowns"], z: Tensor
     ) -> Tensor:
         """Candidate of each window with the smallest cost."""
-        costs = torch.stack([problem.costs_of(x, z) for x in candidates])
+        costs = problem.costs_of(candidates, z)
         return candidates[costs.argmin(0), torch.arange(candidates.shape[1])]
 
     def _states(self, q: Tensor, v: Tensor, own: Tensor) -> FittedStates:
@@ -260,7 +293,7 @@ class ClipFit:
         moves = (starts[1:] - starts[:-1]).tolist()
         phase = torch.cat([part[:-1][:, :, list(self.coordinates)] for part in estimate.motion], -1)
         shifted = torch.cat([estimate.x[:1], phase[torch.arange(len(moves)), moves]]) if moves else estimate.x
-        costs = problem.costs_of(shifted, self.z)
+        costs = problem.costs_of(shifted[None], self.z)[0]
         if bool((costs < 0.5 * estimate.cost).any()):
             x = torch.where((costs < estimate.cost)[:, None], shifted, estimate.x)
             estimate = problem.fit(x, self.z, settings.state_iterations, self.covariance)
@@ -289,7 +322,8 @@ class ClipFit:
         jacobian = estimate.motion_jacobian[row, index]
         covariance = jacobian @ estimate.joint_covariance()[row] @ jacobian.mT
         # What the encoder says of one window: positions as exact as its noise, velocities by three of them.
-        own = torch.cat([self.std, self.std / self.engine.dt]).square()
+        std = self.noise.std
+        own = torch.cat([std, std / self.engine.dt]).square()
         covariance = torch.where(is_explained[:, None, None], covariance, torch.diag(own))
         return self._full(q, v), covariance
 
@@ -303,58 +337,57 @@ class ClipFit:
         """Leaves of the engine's properties that the clip contradicts; None if there are none."""
         return self.parameters.leaves(self.z.expand(worlds, -1)) if bool(self._used.any()) else None
 
-    def ensemble(self, state: State, covariance: Tensor, steps: int) -> Trajectory:
-        """Motions from draws of one state and the parameters in use: what they and chaos allow."""
-        count, generator = self.settings.ensemble, torch.Generator().manual_seed(0)
-        coordinates, spread = list(self.coordinates), _root(covariance)
-        draws = torch.randn(count, len(spread), generator=generator, dtype=torch.float64) @ spread.mT
+    def spread(self, start: State, covariance: Tensor, path: Trajectory, count: int) -> Trajectory:
+        """Standard deviations along motions: those of an ensemble, which the state, the parameters and chaos allow.
+
+        Each is half the width that holds 68 % of `count` motions, which single motions that chance upon another impact
+        do not widen.
+
+        Args:
+            start: States that the motions start from, one a row.
+            covariance: Their covariance, of the observed coordinates' positions and velocities.
+            path: Motions from these states by the parameters in use.
+            count: Number of draws of each.
+        """
+        rows, generator, coordinates = len(start.q), torch.Generator().manual_seed(0), list(self.coordinates)
+        normal = torch.randn(count, rows, covariance.shape[-1], 1, generator=generator, dtype=torch.float64)
+        draws = (_root(covariance) @ normal)[..., 0]
         noise = torch.randn(count, len(self.z), generator=generator, dtype=torch.float64) @ _root(self.covariance).mT
-        q, v = state.q.double().repeat(count, 1), state.v.double().repeat(count, 1)
-        q[:, coordinates] += draws[:, : len(coordinates)]
-        v[:, coordinates] += draws[:, len(coordinates) :]
-        z = (self.z + noise).clamp(self.parameters.low, self.parameters.high)
-        return self.engine.rollout(State(q, v), steps, properties=self.parameters.leaves(z))
+        q, v = (part.double().repeat(count, 1, 1) for part in (start.q, start.v))
+        q[..., coordinates] += draws[..., : len(coordinates)]
+        v[..., coordinates] += draws[..., len(coordinates) :]
+        z = (self.z + noise).clamp(self.parameters.low, self.parameters.high).repeat_interleave(rows, 0)
+        states = State(q.flatten(0, 1), v.flatten(0, 1))
+        sampled = self.engine.rollout(states, path.steps, properties=self.parameters.leaves(z))
+        stds = []
+        for middle, part in ((path.q, sampled.q), (path.v, sampled.v)):
+            away = (part.nan_to_num(0.0).unflatten(0, (count, rows)) - middle).abs()
+            stds.append(away.quantile(_ONE_STD, dim=0).float())
+        return Trajectory(*stds, dt=path.dt)
 
     @torch.no_grad()
     def future(self, steps: int) -> tuple[Trajectory, Trajectory]:
-        """Most likely motion after the last frame, a batch of one, and the standard deviations of its states.
-
-        The spread is that of an ensemble: half the width that holds 68 % of its motions, which single motions that
-        chance upon another impact do not widen.
-        """
+        """Most likely motion after the last frame, a batch of one, and the standard deviations of its states."""
         key = (self._frames, steps)
         if self._future is None or self._future[0] != key:
             assert self.recent is not None
             q, v = self.recent
             states = self._states(q, v, q[-1:])
             path = self.engine.rollout(states.filtered, steps, properties=self.leaves())
-            draws = self.ensemble(states.filtered, states.filtered_covariance[0], steps)
-            stds = []
-            for middle, part in ((path.q, draws.q), (path.v, draws.v)):
-                away = part.nan_to_num(0.0) - middle
-                stds.append(away.abs().quantile(_ONE_STD, dim=0, keepdim=True).float())
-            self._future = key, (Trajectory(path.q.float(), path.v.float(), dt=path.dt), Trajectory(*stds, dt=path.dt))
+            std = self.spread(states.filtered, states.filtered_covariance, path, self.settings.ensemble)
+            self._future = key, (Trajectory(path.q.float(), path.v.float(), dt=path.dt), std)
         return self._future[1]
 
     def estimates(self) -> tuple[ParameterEstimate, ...]:
         """Parameters of the clip so far."""
         estimate = self.estimate
         if estimate is None:
-            return tuple(
-                ParameterEstimate(item, item.start, math.nan, item.start) for item in self.parameters.parameters
-            )
-        values, used = self.parameters.values(estimate.z).tolist(), self.parameters.values(self.z).tolist()
-        stds, determined = estimate.covariance.diagonal().sqrt().tolist(), self._is_determined(estimate).tolist()
-        rows = []
-        for item, value, std, is_known, current in zip(self.parameters, values, stds, determined, used, strict=True):
-            size = std * item.std * (value if item.is_positive else 1.0)
-            rows.append(
-                ParameterEstimate(item, value if is_known else item.start, size if is_known else math.nan, current)
-            )
-        return tuple(rows)
+            return self.parameters.estimates(self.z, torch.full_like(self.z, math.nan), self.z)
+        std = torch.where(self._is_determined(estimate), estimate.covariance.diagonal().sqrt(), math.nan)
+        return self.parameters.estimates(estimate.z, std, self.z)
 
 
 def _root(covariance: Tensor) -> Tensor:
     """Square root of a covariance."""
     values, vectors = torch.linalg.eigh(covariance)
-    return vectors * values.clamp_min(0).sqrt()
+    return vectors * values.clamp_min(0).sqrt()[..., None, :]

@@ -133,6 +133,21 @@ class ClipParameters:
         """Values at search coordinates."""
         return torch.stack([item.value(part) for item, part in zip(self.parameters, z.unbind(-1), strict=True)], -1)
 
+    def estimates(self, z: Tensor, std: Tensor, used: Tensor) -> tuple[ParameterEstimate, ...]:
+        """Estimates at search coordinates.
+
+        Args:
+            z: Most likely search coordinates.
+            std: Their standard deviations; NaN where a clip does not determine them.
+            used: Search coordinates that predictions take.
+        """
+        columns = (self.values(z).tolist(), std.tolist(), self.values(used).tolist())
+        rows = []
+        for item, value, deviation, current in zip(self.parameters, *columns, strict=True):
+            size = deviation * item.std * (value if item.is_positive else 1.0)
+            rows.append(ParameterEstimate(item, item.start if math.isnan(size) else value, size, current))
+        return tuple(rows)
+
     def first_guess(self, observed: Float[Tensor, "windows times columns"]) -> Float[Tensor, " numbers"]:
         """Search coordinates before a fit: walls where discs turn before the checkpoint's, all else as it has it.
 
@@ -186,11 +201,8 @@ class ClipParameters:
 def clip_parameters(model: PredictiveAutoencoder) -> ClipParameters | None:
     """Parameters that clips of a model's scene may determine; None for engines without any.
 
-    A table has walls around it and discs that slide; a mechanism has hinges and hangs. Encoders that estimate the
-    properties of trials themselves are taken at their word.
+    A table has walls around it and discs that slide; a mechanism has hinges and hangs.
     """
-    if model.property_leaves is not None:
-        return None
     scene, properties = model.scene, dict(model.engine.properties.items())
     assert scene is not None
     units = set(scene.coordinates.values())

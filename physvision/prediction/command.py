@@ -77,8 +77,7 @@ def print_summary(data: ReportData, files: Sequence[Path]) -> None:
     console = Console(markup=False)  # names of files and coordinates may have brackets
     head = Text(data.scene.title, style="bold")
     head.append(
-        f" in {data.name}: {len(data.rows)} frames, {data.rows['time'][-1]:.2f} s, "
-        f"at {data.frames_per_second:.0f} frames per second",
+        f" in {data.name}: {len(data.rows)} frames of {data.rows['time'][-1]:.2f} s, processed in {data.elapsed:.1f} s",
         style="not bold",
     )
     parts = [head, "", _state_table(data), "", _metrics_table(data)]

@@ -26,6 +26,7 @@ def law_differences(fit: ClipFit, scene: Scene) -> Iterator[Difference]:
         text = f"{names} does not turn against the link before: only {len(scene.objects) - len(still)} links move"
         yield Difference(True, text)
     yield from _unexplained(fit, scene)
+    yield from _fast(fit, scene)
     for item in fit.estimates():
         if item.differs and item.is_estimated:
             low, high = item.interval()
@@ -51,6 +52,21 @@ def _still_hinges(fit: ClipFit, scene: Scene) -> list[str]:
     return [item.name for item, size in zip(scene.objects, spread, strict=True) if size < fit.settings.still_angle]
 
 
+def _fast(fit: ClipFit, scene: Scene) -> Iterator[Difference]:
+    """Discs that move more than their radius from frame to frame."""
+    if fit.angles:
+        return
+    steps = torch.stack([window[1] for window in fit.windows]).diff(dim=1).unflatten(-1, (-1, 2)).norm(dim=-1)
+    usual = steps.flatten(0, 1).nanquantile(fit.settings.fast_quantile, dim=0)
+    for item, step in zip(scene.objects, usual.tolist(), strict=True):
+        if item.radius and step > item.radius:
+            yield Difference(
+                False,
+                f"{item.name} moves {step:.1f} px a frame and more, its radius is {item.radius:g}: what is so fast is "
+                "seen less exactly, and meets others so often that a prediction is soon uncertain",
+            )
+
+
 def _unexplained(fit: ClipFit, scene: Scene) -> Iterator[Difference]:
     estimate, settings = fit.estimate, fit.settings
     assert estimate is not None
@@ -60,7 +76,8 @@ def _unexplained(fit: ClipFit, scene: Scene) -> Iterator[Difference]:
     if fraction <= settings.max_unexplained[0] or int(contradicts.sum()) < 2:
         return
     # Sizes of residuals, (windows, times, objects).
-    sizes = (estimate.residuals * fit.std).unflatten(-1, (len(scene.objects), -1)).norm(dim=-1)
+    observed = torch.stack([window[1] for window in fit.windows])[: len(estimate.cost)]
+    sizes = (estimate.residuals * fit.noise.of(observed)).unflatten(-1, (len(scene.objects), -1)).norm(dim=-1)
     sizes = sizes * contradicts[:, None, None]
     window, time, item = (int(index) for index in torch.unravel_index(sizes.argmax(), sizes.shape))
     # Windows count frames with a state; the first of them is the last one of the first window of the encoder.

@@ -33,15 +33,19 @@ class Segment:
     Attributes:
         first_frame: Number of the first frame in the video.
         frames: Frames of the segment.
+        observed: States that the encoder sees in each window alone.
         states: States of the motion that is closest to what the encoder sees, or what it sees itself without a fit.
         state_std: Their standard deviations; NaN without a fit.
         present: Mask of the objects that the encoder finds in each frame; the states of others mean nothing.
-        confidence: Confidence in each object, 0 to 1: the encoder's own, or else the reprojection score.
+        confidence: Probability of each object to be where `states` has it, see `prediction.confidence`. Without a fit,
+            and where the motion of the engine explains nothing, the encoder's own or else the reprojection score.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         valid: Mask of the states whose rollout succeeded.
         rollout: Trajectory from each state over `horizon` steps.
         has_prediction: Mask of the frames with a prediction.
         predicted: Predicted states; NaN where there is none.
+        predicted_std: Their standard deviations; NaN without a fit.
+        predicted_confidence: Probability of each object to be where `predicted` has it; NaN without a fit.
         predicted_present: Mask of the objects that have a prediction.
         predicted_frames: Predicted frames; NaN where there is none.
         psnr: PSNR of the predicted frames, dB; NaN where there is none.
@@ -53,6 +57,7 @@ class Segment:
 
     first_frame: int
     frames: Sequence[TimedFrame]
+    observed: State
     states: State
     state_std: State
     present: Bool[Tensor, "frames objects"]
@@ -62,6 +67,8 @@ class Segment:
     rollout: Trajectory
     has_prediction: Bool[Tensor, " frames"]
     predicted: State
+    predicted_std: State
+    predicted_confidence: Float[Tensor, "frames objects"]
     predicted_present: Bool[Tensor, "frames objects"]
     predicted_frames: Float[Tensor, "frames channels height width"]
     psnr: Float[Tensor, " frames"]
@@ -98,11 +105,15 @@ class Prediction:
         scene: Names and units of the states' coordinates.
         frames: Numbers of the frames in the video.
         times: Times since the first frame, s.
-        states: States of the motion that is closest to what the encoder sees, (frames, …).
+        observed: States that the encoder sees in each window alone, (frames, …).
+        states: States of the motion that is closest to what the encoder sees.
         state_std: Their standard deviations; NaN where the clip is not fitted.
-        confidence: Confidence in each object, 0 to 1.
+        confidence: Probability of each object to be where `states` has it; without a fit the encoder's own, or else the
+            reprojection score.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         predicted: States predicted for each frame `horizon` steps earlier; NaN for the first ones.
+        predicted_std: Their standard deviations; NaN where the clip is not fitted.
+        predicted_confidence: Probability of each object to be where `predicted` has it; NaN where it is not fitted.
         psnr: PSNR of the predicted frames, dB; NaN for the first ones.
         ssim: SSIM of the predicted frames; NaN for the first ones.
         horizon: Number of predicted steps, of one frame each.
@@ -116,11 +127,14 @@ class Prediction:
     scene: Scene
     frames: Int[Tensor, " frames"]
     times: Float[Tensor, " frames"]
+    observed: State
     states: State
     state_std: State
     confidence: Float[Tensor, "frames objects"]
     reprojection_score: Float[Tensor, " frames"]
     predicted: State
+    predicted_std: State
+    predicted_confidence: Float[Tensor, "frames objects"]
     psnr: Float[Tensor, " frames"]
     ssim: Float[Tensor, " frames"]
     horizon: int
@@ -138,6 +152,10 @@ class Prediction:
         )
 
 
+_STATES = ("observed", "states", "state_std", "predicted", "predicted_std")
+_NUMBERS = ("confidence", "predicted_confidence", "reprojection_score", "psnr", "ssim")
+
+
 def concatenate(segments: Iterable[Segment]) -> tuple[dict[str, Tensor], Segment]:
     """Concatenate the arrays of all segments, as those of a `Prediction`; also return the last segment."""
     parts, segment = [], None
@@ -146,13 +164,8 @@ def concatenate(segments: Iterable[Segment]) -> tuple[dict[str, Tensor], Segment
             {
                 "frames": torch.arange(segment.first_frame, segment.first_frame + len(segment.frames)),
                 "times": torch.tensor([frame.time for frame in segment.frames], dtype=torch.float64),
-                "q": segment.states.q,
-                "v": segment.states.v,
-                "q_std": segment.state_std.q,
-                "v_std": segment.state_std.v,
-                "predicted_q": segment.predicted.q,
-                "predicted_v": segment.predicted.v,
-                **{name: getattr(segment, name) for name in ("confidence", "reprojection_score", "psnr", "ssim")},
+                **{f"{name}_{part}": getattr(getattr(segment, name), part) for name in _STATES for part in ("q", "v")},
+                **{name: getattr(segment, name) for name in _NUMBERS},
             }
         )
     assert segment is not None

@@ -14,8 +14,9 @@ from physvision.core.checks import check_count, check_positive
 from physvision.losses import psnr, ssim
 from physvision.models import Observation, PredictiveAutoencoder, load
 from physvision.prediction.appearance_check import reprojection_score
-from physvision.prediction.clip_fit import ClipFit
+from physvision.prediction.clip_fit import ClipFit, FittedStates
 from physvision.prediction.clip_parameters import clip_parameters
+from physvision.prediction.confidence import confidence as position_confidence
 from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
 from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
@@ -110,13 +111,17 @@ class Predictor:
         stream = self.open_stream(video, conversion)
         check = self.domain_check(stream, force=force)
         arrays, last = concatenate(self.run(stream, check))
-        states, stds = State(arrays.pop("q"), arrays.pop("v")), State(arrays.pop("q_std"), arrays.pop("v_std"))
-        predicted = State(arrays.pop("predicted_q"), arrays.pop("predicted_v"))
+
+        def state(name: str) -> State:
+            return State(arrays.pop(f"{name}_q"), arrays.pop(f"{name}_v"))
+
         return Prediction(
             scene=self.scene,
-            states=states,
-            state_std=stds,
-            predicted=predicted,
+            observed=state("observed"),
+            states=state("states"),
+            state_std=state("state_std"),
+            predicted=state("predicted"),
+            predicted_std=state("predicted_std"),
             horizon=self.steps,
             future=last.future,
             future_std=last.future_std,
@@ -143,8 +148,7 @@ class Predictor:
         """Yield the segments of a stream that fits the scene; `check` rejects it outside the model's domain."""
         window, iterator = self.scene.frames_in, iter(stream)
         context = list(islice(iterator, window - 1))
-        fit = ClipFit(self.model) if self.adapt and clip_parameters(self.model) is not None else None
-        start, memory = len(context), _PredictionBuffer(self.steps, fit)
+        start, memory = len(context), _PredictionBuffer(self.steps)
         number = start
         while frames := list(islice(iterator, self.batch)):
             segment = self._make_segment(number, context, frames, memory)
@@ -155,8 +159,8 @@ class Predictor:
         if number == start:
             needed = f"the checkpoint needs a window of {window}"
             raise InputError(f"{stream.source}: has {number} frames, {needed}; give a longer video")
-        if fit is not None:
-            fit.fit()
+        if memory.fit is not None:
+            memory.fit.fit()
         check.finish()
 
     @torch.no_grad()
@@ -168,6 +172,38 @@ class Predictor:
         frames = self.model.decode(trajectory, indices, segment.properties, segment.appearance)
         return frames[0].float().clamp(0, 1).cpu()
 
+    def _observe(self, windows: Tensor, memory: _PredictionBuffer) -> Observation:
+        """Observe windows that follow those before; with the first ones decide whether the clip is fitted."""
+        observation = self.model.encoder.linked(self.model.observe(windows, fitted=False), memory.observation)
+        # Encoders that estimate the properties of trials are taken at their word.
+        is_first, has_properties = memory.observation is None, bool(observation.property_std)
+        if is_first and self.adapt and not has_properties and clip_parameters(self.model) is not None:
+            memory.fit = ClipFit(self.model)
+        memory.observation = observation
+        return observation
+
+    def _simulate(
+        self, observation: Observation, fit: ClipFit | None
+    ) -> tuple[Trajectory, State, State, State, Tensor]:
+        """Motions from the observed or fitted states, with standard deviations, NaN without a fit.
+
+        Returns:
+            Motions, states to report, their standard deviations, those at the ends of the motions, and a mask of the
+            frames that the fit explains.
+        """
+        state = self.model.initial_state(observation)
+        if fit is None:
+            rollout = self.model.simulate(state, self.steps, None, observation.properties)
+            states = State(rollout.q[:, 0], rollout.v[:, 0]).to("cpu")
+            unknown = State(*(torch.full_like(part, torch.nan) for part in (states.q, states.v)))
+            return rollout, states, unknown, unknown, torch.zeros(len(states.q), dtype=torch.bool)
+        start, fitted = _fitted(fit, observation, state)
+        rollout = self.model.simulate(start, self.steps, None, observation.properties, fit.leaves(len(start.q)))
+        path = Trajectory(rollout.q.cpu(), rollout.v.cpu(), dt=rollout.dt)
+        later = fit.spread(start.to("cpu"), fitted.filtered_covariance, path, fit.settings.frame_ensemble).final
+        states, stds = fitted.smoothed.to(torch.float32), fitted.smoothed_std.to(torch.float32)
+        return rollout, states, stds, later, fitted.is_explained
+
     @torch.no_grad()
     def _make_segment(
         self, number: int, context: list[TimedFrame], new: list[TimedFrame], memory: _PredictionBuffer
@@ -175,42 +211,41 @@ class Predictor:
         pixels = torch.from_numpy(np.stack([item.frame for item in (*context, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        observation = self.model.encoder.linked(self.model.observe(windows, fitted=False), memory.observation)
-        memory.observation = observation
+        observation = self._observe(windows, memory)
         properties, appearance = observation.properties, observation.appearance
-        state, stds, leaves = self.model.initial_state(observation), None, properties
-        states = state
-        if memory.fit is not None:
-            state, states, stds = _fitted(memory.fit, observation, state)
-            leaves = memory.fit.leaves(len(new))
-        rollout = self.model.simulate(state, self.steps, None, leaves)
-        states = State(rollout.q[:, 0], rollout.v[:, 0]) if stds is None else states
+        rollout, states, stds, later_stds, is_explained = self._simulate(observation, memory.fit)
         decoded = self.model.decode(rollout, (0, self.steps), properties, appearance).float().clamp(0, 1)
         current = frames[len(context) :]
         score = reprojection_score(current, decoded[:, 0])
         confidence = score[:, None].expand(-1, len(self.scene.objects))
         if observation.confidence is not None:
             confidence = observation.confidence[:, -1]
+        own = position_confidence(stds.q, self.scene).to(confidence)
+        confidence = torch.where(is_explained[:, None].to(confidence.device), own, confidence)
         present = torch.ones_like(confidence)
         if properties and "present" in properties:
             present = properties["present"].to(confidence)
-        has_prediction, predicted, predicted_frames, later = memory.exchange(rollout.final, decoded[:, 1], present)
+        has_prediction, predicted, predicted_stds, predicted_frames, later = memory.exchange(
+            rollout.final, later_stds, decoded[:, 1], present
+        )
         valid = torch.ones_like(has_prediction) if rollout.status is None else rollout.status.converged
         has_prediction, predicted_frames = has_prediction.cpu(), predicted_frames.cpu()
         psnr_values, ssim_values = _image_quality(predicted_frames, current.cpu(), has_prediction)
-        q, v = rollout.q.cpu(), rollout.v.cpu()
         return Segment(
             first_frame=number,
             frames=new,
+            observed=observation.state.to("cpu"),
             states=states.to("cpu"),
-            state_std=State(*(torch.full_like(part[:, 0], torch.nan) for part in (q, v))) if stds is None else stds,
+            state_std=stds,
             present=present.cpu() > 0.5,
             confidence=confidence.cpu(),
             reprojection_score=score.cpu(),
             valid=valid.cpu(),
-            rollout=Trajectory(q, v),
+            rollout=Trajectory(rollout.q.cpu(), rollout.v.cpu()),
             has_prediction=has_prediction,
-            predicted=State(predicted.q.cpu(), predicted.v.cpu()),
+            predicted=predicted.to("cpu"),
+            predicted_std=predicted_stds,
+            predicted_confidence=position_confidence(predicted_stds.q, self.scene),
             predicted_present=later.cpu() > 0.5,
             predicted_frames=predicted_frames,
             psnr=psnr_values,
@@ -246,8 +281,8 @@ def predict(
     return predictor(video, conversion, force=force)
 
 
-def _fitted(fit: ClipFit, observation: Observation, initial: State) -> tuple[State, State, State]:
-    """States of the fit to predict from, states to report, and the standard deviations of the latter.
+def _fitted(fit: ClipFit, observation: Observation, initial: State) -> tuple[State, FittedStates]:
+    """States of the fit to predict from, and all states of the fit.
 
     Args:
         fit: Fit of the clip.
@@ -259,36 +294,40 @@ def _fitted(fit: ClipFit, observation: Observation, initial: State) -> tuple[Sta
     fitted = fit.update(observed, visible)
     mask = fitted.is_explained[:, None].to(observed.q.device)
     filtered = State(*(part.to(observed.q) for part in (fitted.filtered.q, fitted.filtered.v)))
-    start = State(torch.where(mask, filtered.q, initial.q), torch.where(mask, filtered.v, initial.v))
-    return start, fitted.smoothed.to(torch.float32), fitted.smoothed_std.to(torch.float32)
+    return State(torch.where(mask, filtered.q, initial.q), torch.where(mask, filtered.v, initial.v)), fitted
 
 
 class _PredictionBuffer:
     """Predictions for the frames to come, objects of the last frame and fit of the clip, for the next segment."""
 
-    def __init__(self, steps: int, fit: ClipFit | None) -> None:
-        self._steps, self._pending, self.fit = steps, None, fit
+    def __init__(self, steps: int) -> None:
+        self._steps, self._pending = steps, None
+        self.fit: ClipFit | None = None
         self.observation: Observation | None = None
 
-    def exchange(self, state: State, frames: Tensor, present: Tensor) -> tuple[Tensor, State, Tensor, Tensor]:
+    def exchange(
+        self, state: State, std: State, frames: Tensor, present: Tensor
+    ) -> tuple[Tensor, State, State, Tensor, Tensor]:
         """Store new predictions, and take those for the current frames.
 
         Args:
             state: States predicted for the times `steps` after the current frames.
+            std: Their standard deviations.
             frames: Frames predicted for these times.
             present: Objects that are predicted.
 
         Returns:
-            Mask of the current frames with a prediction, predicted states, frames and objects.
+            Mask of the current frames with a prediction, predicted states, their standard deviations, frames, objects.
         """
-        new = (state.q, state.v, frames, present)
+        new = (state.q, state.v, std.q, std.v, frames, present)
         if self._pending is None:
             self._pending = tuple(part.new_full((self._steps, *part.shape[1:]), torch.nan) for part in new)
         parts = [torch.cat(pair) for pair in zip(self._pending, new, strict=True)]
         count = len(frames)
         self._pending = tuple(part[count:].clone() for part in parts)
-        q, v, predicted_frames, predicted_present = (part[:count] for part in parts)
-        return ~predicted_frames.flatten(1).isnan().any(1), State(q, v), predicted_frames, predicted_present
+        q, v, q_std, v_std, predicted_frames, predicted_present = (part[:count] for part in parts)
+        is_known = ~predicted_frames.flatten(1).isnan().any(1)
+        return is_known, State(q, v), State(q_std, v_std), predicted_frames, predicted_present
 
 
 def _image_quality(predicted: Tensor, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,12 @@ import torch
 
 from physvision import report
 from physvision.core import Scene, State
+from physvision.prediction.confidence import describe
 from physvision.prediction.mechanics import energy, outlines
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor
 from physvision.prediction.settings import DEFAULT_SETTINGS
+from physvision.report.charts import CurveStyle
 from physvision.report.palette import OBJECTS, TEXT, WARN
 from physvision.video import SceneStream
 
@@ -61,11 +63,6 @@ class ReportData:
     def name(self) -> str:
         """File name of the video."""
         return Path(self.stream.source).name
-
-    @property
-    def frames_per_second(self) -> float:
-        """Speed of the run, in frames per second."""
-        return len(self.rows) / max(self.elapsed, 1e-9)
 
     @cached_property
     def present_objects(self) -> list[int]:
@@ -140,6 +137,8 @@ class ReportData:
 
 MAX_POINTS = 1200  # of a curve; more are not visible
 _STRIP_FRAMES = 6
+# Standard deviations to each side that hold 95 %.
+_TWO_SIDED = 1.96
 
 
 def prediction_page(data: ReportData, video: Path | None) -> report.Page:
@@ -154,10 +153,10 @@ def prediction_page(data: ReportData, video: Path | None) -> report.Page:
     page.add(_key_numbers(data))
     if video is not None:
         page.section("The clip", report.embed_video(video, float(data.rows["time"][0])))
-    page.section("Predicted and observed motion", *_motion_charts(data), text=f"Dotted: predicted {ahead} before.")
+    page.section("Predicted and observed motion", *_motion_charts(data), text=_motion_text(data, ahead))
     _add_energy(page, data)
     start = float(data.last_segment.frames[-1].time)
-    text = f"{ahead} past the last frame, at {start:.2f} s."
+    text = f"{ahead} past the last frame, at {start:.2f} s." + _BAND * (data.last_segment.fit is not None)
     page.section("What happens next", *_future_charts(data, start), text=text)
     if data.parameters:
         estimated = any(row.origin.startswith("estimated") for row in data.parameters)
@@ -167,6 +166,19 @@ def prediction_page(data: ReportData, video: Path | None) -> report.Page:
         page.section("Physical parameters", report.parameter_table(data.parameters), text=text)
     page.section("Settings", _settings_table(data))
     return page
+
+
+_BAND = " The band holds it with a probability of 95 %."
+
+
+def _motion_text(data: ReportData, ahead: str) -> str:
+    """Explain the lines of the charts over time."""
+    if data.last_segment.fit is None:
+        return f"Dotted: predicted {ahead} before."
+    return (
+        "Points: seen in a few frames alone. Lines: the motion of the engine closest to them. "
+        f"Dotted: predicted {ahead} before.{_BAND}"
+    )
 
 
 def _key_numbers(data: ReportData) -> report.Markup:
@@ -186,12 +198,20 @@ def _key_numbers(data: ReportData) -> report.Markup:
     return report.stat_cards(numbers)
 
 
-def _curves(data: ReportData, values: np.ndarray, *, predicted: bool = False) -> list[report.Curve]:
-    """Make a curve for each object, of values (times, objects)."""
+def _curves(
+    data: ReportData, values: np.ndarray, suffix: str = "", style: CurveStyle = "solid", std: np.ndarray | None = None
+) -> list[report.Curve]:
+    """Make a curve for each object, of values (times, objects), in a band of 95 % where `std` is known."""
     objects, colors = data.scene.objects, report.object_colors(data.scene.objects)
-    suffix, style = (", predicted", "dotted") if predicted else ("", "solid")
+    bands = None if std is None or not np.isfinite(std).any() else _TWO_SIDED * std
     return [
-        report.Curve(objects[index].name + suffix, values[:, index], colors[index], style)
+        report.Curve(
+            objects[index].name + suffix,
+            values[:, index],
+            colors[index],
+            style,
+            None if bands is None else bands[:, index],
+        )
         for index in data.present_objects
     ]
 
@@ -202,15 +222,23 @@ def _motion_charts(data: ReportData) -> list[report.Markup]:
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
         for kind, label, per in (("position", name, ""), ("velocity", f"rate of {name}", "/s")):
             observed, predicted = rows[kind][..., index], rows[f"predicted_{kind}"][..., index]
+            std = rows[f"predicted_{kind}_std"][..., index]
             visible = observed[:, data.present_objects]
             if not (np.nanmax(visible, 0) - np.nanmin(visible, 0)).any():
                 continue
             wraps = unit == "rad" and kind == "position"
             if wraps:
                 observed, predicted = (np.arctan2(np.sin(angle), np.cos(angle)) for angle in (observed, predicted))
-            curves = [*_curves(data, observed), *_curves(data, predicted, predicted=True)]
+            curves = [*_curves(data, observed), *_curves(data, predicted, ", predicted", "dotted", std)]
+            if kind == "position" and data.last_segment.fit is not None:
+                windows = rows["observed_position"][..., index]
+                windows = np.arctan2(np.sin(windows), np.cos(windows)) if wraps else windows
+                curves += _curves(data, windows, ", seen", "points")
             figures.append(report.time_chart(label, unit + per, rows["time"], curves, wraps=wraps))
-    figures.append(report.time_chart("confidence", "0 to 1", rows["time"], _curves(data, rows["confidence"]), low=0.0))
+    curves = _curves(data, rows["confidence"])
+    if data.last_segment.fit is not None:
+        curves += _curves(data, rows["predicted_confidence"], ", predicted", "dotted")
+    figures.append(report.time_chart("confidence", "0 to 1", rows["time"], curves, low=0.0))
     if np.isfinite(rows["psnr"]).any():
         title = f"frame predicted {data.predictor.horizon:.3g} s before"
         curve = report.Curve("PSNR of the predicted frame", rows["psnr"], WARN)
@@ -246,10 +274,11 @@ def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
     times = start + np.arange(len(future)) / scene.fps
     present = data.last_segment.present[-1].numpy()
     positions = np.where(present[:, None], data.units.positions(future.q[0].double().numpy()), np.nan)
+    stds = data.units.velocities(data.last_segment.future_std.q[0].double().numpy())
     figures = []
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
-        if np.ptp(positions[:, present, index], axis=0).any():
-            curves = _curves(data, positions[..., index])
+        if (np.ptp(positions[:, present, index], axis=0) > 1e-6).any():
+            curves = _curves(data, positions[..., index], std=stds[..., index])
             figures.append(report.time_chart(f"{name} ahead", unit, times, curves, wraps=unit == "rad", width=430))
     rows = data.subsample(MAX_POINTS)[-MAX_POINTS // 2 :]
     observed = outlines(predictor.model, scene, _states(data, rows))
@@ -268,6 +297,12 @@ def _future_charts(data: ReportData, start: float) -> list[report.Markup]:
     return [report.image_strip(dict(zip(captions, frames, strict=True))), report.side_by_side(chart, figures)]
 
 
+def _confidence_meaning(data: ReportData) -> str:
+    if data.last_segment.fit is None:
+        return "the encoder's own, or else the fraction of variance that the rendered state explains"
+    return describe(data.scene)
+
+
 def _settings_table(data: ReportData) -> report.Markup:
     info, scene = data.stream.info, data.scene
     x, y, width, height = data.stream.crop
@@ -279,8 +314,8 @@ def _settings_table(data: ReportData) -> report.Markup:
         "video": data.stream.source + description,
         "crop": f"{width} x {height} pixels at ({x}, {y}), as {scene.size[0]} x {scene.size[1]}, {scene.color}",
         "frame rate": f"{scene.fps:g} frames per second",
-        "confidence": "the encoder's own, or else the fraction of variance that the rendered state explains",
-        "duration of the run": f"{data.elapsed:.1f} s, {data.frames_per_second:.0f} frames per second",
+        "confidence": _confidence_meaning(data),
+        "time to process": f"{data.elapsed:.1f} s for {len(data.rows)} frames",
         "physvision": version("physvision"),
     }
     return report.table((name, report.code(text)) for name, text in settings.items())

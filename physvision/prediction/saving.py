@@ -19,12 +19,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from physvision import report
-from physvision.core import PhysvisionError, State, StrPath
+from physvision.core import FileError, PhysvisionError, State, StrPath
+from physvision.prediction.confidence import confidence
 from physvision.prediction.domain_check import MismatchError
 from physvision.prediction.mechanics import outlines, parameter_rows
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
 from physvision.prediction.report_page import ReportData, prediction_page
+from physvision.report.output import partial
+from physvision.report.spreadsheet import write_csv
 from physvision.video import Conversion, SceneStream
 
 MAX_DOTS = 10  # of a predicted path
@@ -63,7 +66,10 @@ class PredictionPanels:
                     mark = report.Mark(color, lines[0], size, dots=lines[1:-1, -1], confidence=confidence)
                     observed_marks[index].append(mark)
                 if segment.predicted_present[index, number]:
-                    predicted_marks[index].append(report.Mark(color, lines[-1], size, dimmed=True))
+                    # What may be elsewhere fades.
+                    likely = float(segment.predicted_confidence[index, number].nan_to_num(1.0))
+                    mark = report.Mark(color, lines[-1], size, confidence=likely, dimmed=True)
+                    predicted_marks[index].append(mark)
         return observed_marks, predicted_marks
 
     def _frames(
@@ -85,7 +91,7 @@ class PredictionPanels:
 
 
 Result = TypeVar("Result")
-_SEGMENT_FIELDS = ("confidence", "reprojection_score", "valid", "psnr", "ssim")
+_SEGMENT_FIELDS = ("confidence", "predicted_confidence", "reprojection_score", "valid", "psnr", "ssim")
 
 
 def save(
@@ -201,12 +207,13 @@ class _OutputFiles:
     def finish(self, data: ReportData) -> list[Path]:
         """Finish the tables and write the page; return the paths of all files."""
         tables = self._attempt(self.tables.finish)
+        future = self._attempt(lambda: _write_future(self.folder / "future.csv", data))
         page = prediction_page(data, self.video_path)
         page_path = self._attempt(lambda: page.write(self.folder / "report.html"))
         if self.video_path is None and page_path:
             # The page is of this run; the video of an earlier one is not.
             (self.folder / "prediction.mp4").unlink(missing_ok=True)
-        return [path for path in (*(tables or ()), self.video_path, page_path) if path]
+        return [path for path in (*(tables or ()), future, self.video_path, page_path) if path]
 
     def _attempt(self, action: Callable[[], Result]) -> Result | None:
         """Return the result of an action; None if it fails, which is stored as the first failure."""
@@ -219,12 +226,53 @@ class _OutputFiles:
 
 def _make_tables(folder: Path, units: report.Units) -> report.StateTables:
     objects, positions = units.scene.objects, units.scene.positions
-    per_object = ("f4", (len(objects), len(units.scene.coordinates)))
+    per_object, scalars = ("f4", (len(objects), len(units.scene.coordinates))), ("f4", (len(objects),))
     arrays = [("reprojection_score", "f4"), ("valid", "?")]
     arrays += [(f"predicted_{name}", *per_object) for name in ("position", "velocity")]
     arrays += [(f"{name}_std", *per_object) for name in ("position", "velocity")]
+    arrays += [(f"predicted_{name}_std", *per_object) for name in ("position", "velocity")]
+    arrays += [("observed_position", *per_object), ("predicted_confidence", *scalars)]
     arrays += [("psnr", "f4"), ("ssim", "f4"), ("q", "f4", (positions,)), ("v", "f4", (positions,))]
-    return report.StateTables(folder, [item.name for item in objects], units.coordinates, arrays)
+    columns = {
+        "position_std": "{name}_std_{unit}",
+        "predicted_position": "predicted_{name}_{unit}",
+        "predicted_position_std": "predicted_{name}_std_{unit}",
+    }
+    return report.StateTables(folder, [item.name for item in objects], units.coordinates, arrays, columns)
+
+
+def _write_future(path: Path, data: ReportData) -> Path:
+    """Write the motion after the last frame as a table, a row for each time and object that is present."""
+    segment, units = data.last_segment, data.units
+    future, std = segment.future, segment.future_std
+    numbers = [
+        units.positions(future.q[0].double().numpy()),
+        units.velocities(std.q[0].double().numpy()),
+        units.velocities(future.v[0].double().numpy()),
+        units.velocities(std.v[0].double().numpy()),
+    ]
+    likely = confidence(std.q[0], units.scene)
+    names = units.coordinates.items()
+    forms = ("{}_{}", "{}_std_{}", "{}_rate_{}_per_s", "{}_rate_std_{}_per_s")
+    head = ["time_s", "object", *(form.format(*name) for form in forms for name in names), "confidence"]
+    start = float(segment.frames[-1].time)
+    rows = [
+        (
+            f"{start + step / units.scene.fps:.6f}",
+            units.scene.objects[index].name,
+            *(f"{value:.6g}" for part in numbers for value in part[step, index]),
+            f"{likely[step, index]:.4f}",
+        )
+        for step in range(len(future))
+        for index in np.flatnonzero(segment.present[-1].numpy()).tolist()
+    ]
+    hidden = partial(path)
+    try:
+        write_csv(hidden, head, rows)
+        return hidden.replace(path)
+    except OSError as error:
+        hidden.unlink(missing_ok=True)
+        raise FileError(f"{path}: could not be written ({error.strerror})") from error
 
 
 def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units) -> None:
@@ -237,6 +285,12 @@ def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units)
     # Standard deviations scale as rates do, without the place of the crop.
     values["position_std"] = units.velocities(segment.state_std.q.double().numpy())
     values["velocity_std"] = units.velocities(segment.state_std.v.double().numpy())
+    values["predicted_position_std"] = units.velocities(segment.predicted_std.q.double().numpy())
+    values["predicted_velocity_std"] = units.velocities(segment.predicted_std.v.double().numpy())
+    observed = np.where(
+        segment.present.numpy()[..., None], units.positions(segment.observed.q.double().numpy()), np.nan
+    )
+    values["observed_position"] = observed
     tables.add(
         frame=range(segment.first_frame, segment.first_frame + len(segment.frames)),
         time=[frame.time for frame in segment.frames],

@@ -34,6 +34,8 @@ class PredictionSettings:
         disc_radius: Radius within which the area of a disc is measured, in radii.
         ring_radius: Outer radius of the ring that the background next to a disc is measured in, in radii.
         min_confidence: Confidence below which an object counts as poorly visible.
+        confident_radii: Distance, in radii, within which a disc counts as being where it is said to be.
+        confident_angle: Angle within which a link does, rad.
         max_unsure_frames: Fraction of frames with poor visibility above which it is a warning.
         max_interval_error: Relative error of a frame interval above which it is a warning.
     """
@@ -58,6 +60,8 @@ class PredictionSettings:
     disc_radius: float = 2.0
     ring_radius: float = 2.5
     min_confidence: float = 0.25
+    confident_radii: float = 0.5
+    confident_angle: float = 0.1
     max_unsure_frames: float = 0.1
     max_interval_error: float = 0.25
 
@@ -81,18 +85,30 @@ class ClipFitSettings:
         joint_iterations: Iterations of each round.
         state_iterations: Iterations of the fit of a frame's window at known parameters.
         refit_ratio: Number of frames, relative to the last fit, at which parameters are fitted again.
-        min_pixel_std: Smallest error of a position, px; that of the shipped encoders on clean frames.
-        min_angle_std: Smallest error of an angle, rad; that of the shipped encoder.
+        min_pixel_std: Smallest error of a position, px.
+        min_angle_std: Smallest error of an angle, rad.
         pixel_order: Order of the differences of positions that are noise; a motion without forces has none from two on.
         angle_order: Order of the differences of angles that are noise.
-        persistence: Factor of the noise for errors that last over frames.
+        max_inflation: Largest ratio of the standard deviation that a number counts with to its error in one frame, for
+            errors that last over frames; larger residuals are no errors of the encoder.
+        angle_correlation: Sum of the correlations of an angle's errors over all later frames, as the shipped encoder
+            has it; a number counts with √(1 + 2 of it) times its error in one frame at least.
+        angle_roughness: Variance of the differences of an angle's errors, relative to that of independent errors, as
+            the same encoder has it: neighbors are alike, so differences are small.
+        error_length: Distance, px, over which the error of a disc's position changes.
+        step_error: Error of a disc that moves, in its steps from frame to frame.
+        contact_error: Error of a disc near another one or the border of the image, in radii.
+        contact_reach: Gap up to which it is, in radii; at least a step from frame to frame.
+        hidden_ratio: Ratio of neighboring differences to the usual ones from which a link is taken to be hidden.
         min_deviation: Standard deviations from the checkpoint's value from which a parameter is adapted.
         max_relative_std: Standard deviation, relative to the prior's, up to which the clip determines a parameter.
         max_mean_cost: Mean cost of an observed number up to which a motion explains a window; noise costs a half.
         max_fitted_cost: Mean cost of an observed number up to which a window takes part in the fit of parameters.
         min_confidence: Confidence up to which an object is not observed.
         ensemble: Number of motions that the spread of the future is taken from.
+        frame_ensemble: Number of motions that the spread of a prediction from each frame is taken from.
         max_unexplained: Fractions of the windows that no parameters explain, for a warning and for rejection.
+        fast_quantile: Fraction of the frames in which a fast disc may still be slow.
         still_angle: Angle that a hinge stays within if it does not turn, rad.
         still_quantile: Fraction of the frames in which it does.
     """
@@ -103,19 +119,28 @@ class ClipFitSettings:
     rounds: int = 3
     joint_iterations: int = 7
     state_iterations: int = 4
-    refit_ratio: float = 1.5
-    min_pixel_std: float = 0.005
-    min_angle_std: float = 0.004
+    refit_ratio: float = 2.0
+    min_pixel_std: float = 0.004
+    min_angle_std: float = 0.0005
     pixel_order: int = 2
     angle_order: int = 4
-    persistence: float = 2.0
+    max_inflation: float = 2.2
+    contact_error: float = 0.01
+    contact_reach: float = 0.8
+    angle_correlation: float = 0.8
+    angle_roughness: float = 0.62
+    error_length: float = 0.2
+    step_error: float = 0.003
+    hidden_ratio: float = 3.0
     min_deviation: float = 3.5
     max_relative_std: float = 0.5
     max_mean_cost: float = 4.0
     max_fitted_cost: float = 1.0
     min_confidence: float = 0.1
     ensemble: int = 32
+    frame_ensemble: int = 8
     max_unexplained: tuple[float, float] = (0.15, 0.5)
+    fast_quantile: float = 0.8
     still_angle: float = 0.1
     still_quantile: float = 0.95
 

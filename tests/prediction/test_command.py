@@ -18,7 +18,7 @@ from physvision.core import VideoError
 from physvision.prediction import Predictor
 from physvision.report import VideoFigure
 
-FILES = ["prediction.mp4", "report.html", "states.csv", "states.npz"]
+FILES = ["future.csv", "prediction.mp4", "report.html", "states.csv", "states.npz"]
 
 
 @pytest.fixture(autouse=True)
@@ -242,7 +242,7 @@ def test_a_film_that_cannot_be_written_leaves_the_tables(tmp_path, capsys, monke
     assert run(rolling.film(tmp_path / "a.mkv", 60), tmp_path / "out", "--batch", "8") == 1
     output = capsys.readouterr()
     assert "No space left on device); make room and run again, or go without a video" in output.err
-    assert left(tmp_path / "out") == ["report.html", "states.csv", "states.npz"]
+    assert left(tmp_path / "out") == ["future.csv", "report.html", "states.csv", "states.npz"]
     # Drawing is one piece behind.
     assert len(rows(tmp_path / "out")) == 2 * 16
 
@@ -261,7 +261,9 @@ sys.exit(physvision.cli.main(["predict", *sys.argv[2:], "--checkpoint", "balls"]
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("room", "shown", "retained"), [(12_000, 400, ["states.csv", "states.npz"]), (400, 20, [])])
+@pytest.mark.parametrize(
+    ("room", "shown", "retained"), [(12_000, 400, ["future.csv", "states.csv", "states.npz"]), (400, 20, [])]
+)
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, retained):
     path, out = rolling.film(tmp_path / "a.mkv", shown), tmp_path / "out"
     command = [sys.executable, "-c", FULL, str(room), str(path), "--out", str(out), "--batch", "16"]
@@ -277,7 +279,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, room, shown, retained
         table = rows(out)
         frames = len(table) // 2
         assert 0 < frames < 398
-        assert all(len(row) == 10 and all(row.values()) for row in table)
+        assert all(len(row) == 19 and all(row.values()) for row in table)
         assert len(np.load(out / "states.npz")["time"]) == frames
 
 
@@ -296,7 +298,7 @@ def test_a_run_without_a_film_leaves_no_film_of_another(tmp_path):
     out = tmp_path / "out"
     assert run(rolling.film(tmp_path / "a.mkv"), out) == 0
     assert run(tmp_path / "a.mkv", out, "--no-film") == 0
-    assert left(out) == ["report.html", "states.csv", "states.npz"]
+    assert left(out) == ["future.csv", "report.html", "states.csv", "states.npz"]
 
 
 def test_force_alone_goes_on_and_the_page_says_with_what(tmp_path, capsys):

@@ -194,6 +194,7 @@ def test_objects_say_what_they_are_in_one_line():
 def test_a_prediction_is_saved_from_python(tmp_path):
     data = save(rolling.predictor(), rolling.pictures(30), tmp_path / "out")
     assert sorted(item.name for item in (tmp_path / "out").iterdir()) == [
+        "future.csv",
         "prediction.mp4",
         "report.html",
         "states.csv",
