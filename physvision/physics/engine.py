@@ -104,7 +104,7 @@ class Engine(nn.Module):
             truncate: Number of steps after which the gradient is cut: at every step that is a multiple.
         """
         self._check_rollout(state, steps, controls, truncate)
-        return self._with_status(self._simulate(state, steps, controls, properties, truncate))
+        return self._report(self._simulate(state, steps, controls, properties, truncate))
 
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
@@ -271,19 +271,15 @@ class Engine(nn.Module):
         """Advice in the warning of failed worlds, with a space after it; empty by default."""
         return ""
 
-    def _with_status(self, trajectory: Trajectory) -> Trajectory:
-        """Store and report the status of a trajectory, and return the trajectory."""
-        assert trajectory.status is not None
-        self._report(trajectory.status)
+    def _report(self, trajectory: Trajectory) -> Trajectory:
+        """Store its status, warn of failed worlds once, without waiting for a GPU, and return it."""
+        status = trajectory.status
+        assert status is not None
+        if status.is_pending or not is_functorch_wrapped_tensor(status.converged):  # transforms have no values yet
+            self.__dict__["_status"] = status  # nn.Module would look for parameters in it first
+            if not (status.is_pending or self._warned or status.converged.is_cuda):
+                self._warned = warn_of_failures(status, self._failure_advice())
         return trajectory
-
-    def _report(self, status: Status) -> None:
-        """Store the status and warn of failed worlds, once per engine, without waiting for a GPU."""
-        if not status.is_pending and is_functorch_wrapped_tensor(status.converged):
-            return  # inside a functional transform there are no values yet
-        self.__dict__["_status"] = status  # nn.Module would look for parameters in it first
-        if not (status.is_pending or self._warned or status.converged.is_cuda):
-            self._warned = warn_of_failures(status, self._failure_advice())
 
 
 class MechanicalEngine(Engine):
@@ -349,8 +345,7 @@ class MechanicalEngine(Engine):
         """All states as one batch with their properties, and the sizes of the batch's dimensions."""
         known = self.checked(properties, state.batch, state.q.device)
         if isinstance(state, Trajectory):
-            times = state.steps + 1
-            flat = state.flatten()
+            times, flat = state.steps + 1, state.flatten()
             self._check_state(flat)
             return flat, known.repeat(times, self.properties), (state.batch, times)
         self._check_state(state)
@@ -373,13 +368,12 @@ class MechanicalEngine(Engine):
         """Check properties and make them the engine's own."""
         self._cached.clear()
         self._kind = type(properties)
+        items = list(properties.items())
         constraints = [
-            (name, constraint, False)
-            for name, value in properties.items()
-            for constraint in self._constraints(properties, name, value)
+            (name, rule, False) for name, leaf in items for rule in self._constraints(properties, name, leaf)
         ]
         properties.validate(constraints, self.rows)
-        for name, value in properties.items():
+        for name, value in items:
             self._store(name, value)
 
     @property
@@ -393,9 +387,8 @@ class MechanicalEngine(Engine):
 
     def _are_own(self, properties: Properties) -> bool:
         """If true, these are the engine's own properties, none of them overridden."""
-        return properties is self.properties or all(
-            value is self.get_buffer(f"_{name}") for name, value in properties.items()
-        )
+        own = self.properties
+        return properties is own or all(leaf is self.get_buffer(f"_{name}") for name, leaf in properties.items())
 
     def _apply(self, fn: Any, recurse: bool = True) -> MechanicalEngine:
         """Move to another device; the dtype of a call is that of its state, so the engine's numbers stay float64."""

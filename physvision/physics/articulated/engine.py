@@ -118,7 +118,7 @@ class Articulation(TreeDynamics):
         """
         self._check_rollout(state, steps, controls, truncate)
         wrenches = self._check_wrenches(state, steps, wrenches)
-        return self._with_status(self._simulate(state, steps, controls, properties, truncate, wrenches))
+        return self._report(self._simulate(state, steps, controls, properties, truncate, wrenches))
 
     def _simulate(
         self,

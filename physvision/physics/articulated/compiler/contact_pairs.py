@@ -106,12 +106,9 @@ class ContactPairs:
         self.shapes = len(self.shape_rows)
         self.counts = self._counts(tree.nv if compliant else 0, len(table), int(rotational.sum()), loops)
         convex = bool((features.kind == CONVEX).any())
-        options = {"convex_pairs": convex, "pyramidal": contact.is_pyramid, "midway": compliant}
-        self.kernel_options = [name for name, used in options.items() if used]
+        self.kernel_options = _kernel_options(convex_pairs=convex, pyramidal=contact.is_pyramid, midway=compliant)
         self._mixing = mixing
-        # The row after that of the last body stands for the world.
-        bodies = [geometry[row].body for row in self.shape_rows]
-        self._body = np.array([tree.bodies if body is None else body for body in bodies], np.int64)
+        self._body = np.array([_body_row(tree, geometry[row]) for row in self.shape_rows], np.int64)
         self._pair_friction, self._pair_rotational_friction = _pair_friction(pairs), _pair_rotational_friction(pairs)
         self._priority = np.where(features.is_swapped, -pairs.priority, pairs.priority)
         self._arrays = {
@@ -259,6 +256,15 @@ class ContactPairs:
         fixed, priority = (torch.as_tensor(array, device=values.device) for array in (pair_values, self._priority))
         mixed = torch.where(priority > 0, first, torch.where(priority < 0, second, mixed))
         return torch.where(fixed.isnan(), mixed, fixed.to(values))
+
+
+def _body_row(tree: KinematicTree, placed: Placed) -> int:
+    """Row of a shape's body; the one after that of the last body stands for the world."""
+    return tree.bodies if placed.body is None else placed.body
+
+
+def _kernel_options(**used: bool) -> list[str]:
+    return [name for name, is_used in used.items() if is_used]
 
 
 def _held_candidates(is_held: np.ndarray, tree: KinematicTree, rows: ScalarRows) -> np.ndarray:
