@@ -68,7 +68,7 @@ def test_a_worker_that_is_killed_loses_nothing(client, tmp_path, moment):
         analysis = server.store.get(response.json()["id"])
         reach(client, analysis, stage)
         time.sleep(0.07 * moment)
-        kept, worker = set(analysis.state), server.worker._process
+        keys, worker = set(analysis.state), server.worker._process
         if worker is not None and worker.returncode is None:
             os.kill(worker.pid, signal.SIGKILL)
             wait_for(lambda: worker.returncode is not None)  # noqa: B023
@@ -76,7 +76,7 @@ def test_a_worker_that_is_killed_loses_nothing(client, tmp_path, moment):
         if analysis.state["error"]:
             assert "SIGKILL" in analysis.state["error"]
             assert "Your clip and what was found are kept" in analysis.state["error"]
-        assert kept <= set(analysis.state)
+        assert keys <= set(analysis.state)
         if not analysis.state.get("tracks"):
             start(client, analysis, "track")
             wait_for(lambda: analysis.state["job"] is None)  # noqa: B023
