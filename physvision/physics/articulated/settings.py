@@ -51,7 +51,7 @@ class ArticulatedSettings:
         max_model_file: Largest size of a model file, bytes. Raising it allows larger meshes within the XML.
         max_compiler_memory: Address space, bytes, of the process in which MuJoCo compiles model files. Raising it
             allows more and larger meshes.
-        max_compiler_seconds: Time, s, that MuJoCo may take to compile a model file. Raising it lets larger
+        max_compiler_seconds: Processor time, s, that MuJoCo may take to compile a model file. Raising it lets larger
             meshes be read.
         max_include_depth: Largest depth of nested `include` elements of a model file.
     """

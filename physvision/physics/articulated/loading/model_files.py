@@ -191,7 +191,7 @@ def _compiler_error(answer: dict[str, str]) -> ModelError:
 
 def _reason(code: int) -> str:
     """Describe the end of the compiler's process."""
-    if code == -signal.SIGALRM:
+    if code in (-signal.SIGPROF, -signal.SIGALRM):
         return f"takes more than {SETTINGS.max_compiler_seconds} s for it"
     return f"ended with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 

@@ -25,6 +25,8 @@ import numpy as np
 
 MESH_FILES = (".stl", ".obj", ".msh")
 _PREFIX = "package://"
+# Longest wait for a model, in units of the processor time that it may take: a busy machine gives it a small share.
+_WAITING = 8
 
 
 @dataclass(frozen=True)
@@ -164,11 +166,16 @@ def _answer(line: bytes) -> bytes:
 
 
 def serve(requests: BinaryIO, answers: BinaryIO, seconds: int) -> None:
-    """Compile one model after the other; the process ends if one takes more than `seconds`."""
+    """Compile one model after the other; the process ends if one takes more than `seconds` of processor time.
+
+    A file that waits for something takes none; it ends after a multiple of that time.
+    """
     for line in requests:
-        signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.alarm(_WAITING * seconds)
         answers.write(_answer(line))
         answers.flush()
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
 
 
