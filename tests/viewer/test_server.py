@@ -42,6 +42,8 @@ def test_what_a_page_shows_moves_with_the_simulation(opened, scene):
     assert viewer.address.startswith("http://127.0.0.1:")
     placements = [np.array(handle.position) for handle, _ in viewer._view.handles]
     viewer.session.state.v[:] += 0.1
+    # Servos would bring an arm back to where it was.
+    viewer.session.control[:] = 0.3
     viewer._toggle()
     assert wait_for(lambda: viewer.session.time > 3 * viewer.session.engine.dt)
     viewer._toggle()
