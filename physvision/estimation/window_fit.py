@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from physvision.core import State
+from physvision.core import Coordinates, State
 from physvision.physics.engine import Engine
 
 Leaves = Callable[[Tensor], Mapping[str, Tensor]]
@@ -94,7 +94,7 @@ class WindowProblem:
         observed: Positions of the coordinates that are observed, NaN where they are not.
         std: Standard deviations of these positions.
         coordinates: Indices of these coordinates among the engine's; all others stay at zero.
-        angles: If true, differences are taken the shorter way around.
+        space: Meaning of the observed positions; differences of angles are taken the shorter way around.
         low: Smallest values of the shared unknowns.
         high: Largest values of the shared unknowns.
         settings: Tuning numbers.
@@ -105,7 +105,7 @@ class WindowProblem:
     observed: Float[Tensor, "windows times numbers"]
     std: Float[Tensor, "windows times numbers"]
     coordinates: tuple[int, ...]
-    angles: bool
+    space: Coordinates
     low: Float[Tensor, " shared"]
     high: Float[Tensor, " shared"]
     settings: WindowFitSettings = WindowFitSettings()
@@ -124,15 +124,17 @@ class WindowProblem:
 
     def residuals(self, q: Tensor) -> Tensor:
         """Weighted differences of simulated positions (…, windows, times, nq) from the observed ones."""
-        error = q[..., self.coordinates] - self.observed.nan_to_num(0.0)
-        if self.angles:
-            error = error - 2 * torch.pi * torch.round(error / (2 * torch.pi))
+        error = self.space.unwind(q[..., self.coordinates] - self.observed.nan_to_num(0.0))
         return torch.where(self.observed.isfinite(), error / self.std, 0.0)
 
     def cost(self, residuals: Tensor) -> Tensor:
         """Cost of each window: half of squares, linear beyond the limit."""
         size, limit = residuals.abs(), self.settings.outlier
         return torch.where(size <= limit, 0.5 * size.square(), limit * size - 0.5 * limit**2).sum((-2, -1))
+
+    def weights(self, residuals: Tensor) -> Tensor:
+        """Factors of residuals whose squares are those of the cost's second-order approximation."""
+        return (self.settings.outlier / residuals.abs().clamp_min(self.settings.outlier)).sqrt()
 
     def costs_of(self, x: Float[Tensor, "candidates windows unknowns"], z: Tensor) -> Tensor:
         """Cost of each window from several initial states."""
@@ -154,8 +156,7 @@ class WindowProblem:
         q, v = self.rollout(worlds.flatten(0, 1), values.flatten(0, 1), self.observed.shape[1] - 1)
         q, v = (part.unflatten(0, (-1, windows)) for part in (q, v))
         residuals = self.residuals(q)
-        size = residuals[0].abs()
-        weight = (self.settings.outlier / size.clamp_min(self.settings.outlier)).sqrt()
+        weight = self.weights(residuals[0])
         phase = torch.cat([q[..., self.coordinates], v[..., self.coordinates]], -1)
         jacobian, by_phase = (
             ((part[1:] - part[0]).movedim(0, -1) / steps).nan_to_num(0.0) for part in (weight * residuals, phase)
@@ -195,8 +196,8 @@ class WindowProblem:
 
     def _step(self, x: Tensor, z: Tensor, current: tuple, damping: Tensor, is_joint: bool) -> tuple[Tensor, Tensor]:
         """Damped step of the states and, jointly, of the shared unknowns."""
-        weight = (self.settings.outlier / current[1].abs().clamp_min(self.settings.outlier)).sqrt().flatten(1)
-        weighted, jacobian, unknowns = weight * current[1].flatten(1), current[2], x.shape[1]
+        weighted = (self.weights(current[1]) * current[1]).flatten(1)
+        jacobian, unknowns = current[2], x.shape[1]
         normal, gradient = jacobian.mT @ jacobian, (jacobian.mT @ weighted[..., None])[..., 0]
         normal = normal + torch.diag_embed(damping * normal.diagonal(dim1=1, dim2=2) + 1e-9)
         inner = torch.linalg.inv_ex(normal[:, :unknowns, :unknowns]).inverse

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import State, Trajectory
+from physvision.core import Coordinates, State, Trajectory
 from physvision.estimation.window_fit import WindowEstimate, WindowProblem
 from physvision.models import PredictiveAutoencoder
 from physvision.prediction.clip_parameters import ParameterEstimate, clip_parameters
@@ -76,12 +76,13 @@ class ClipFit:
         self.coordinates = tuple(
             item * len(units) + index for item in range(len(scene.objects)) for index in per_object
         )
-        self.per_object = len(per_object)
+        self.per_object, count = len(per_object), len(self.coordinates)
+        self.space = Coordinates(count, tuple(range(count)) if self.angles else ())
         self.length = settings.angle_window if self.angles else settings.pixel_window
         self.recent: tuple[Tensor, Tensor] | None = None
         self.windows: list[tuple[int, Tensor, Tensor]] = []
         self.estimate: WindowEstimate | None = None
-        self.noise = ObservationNoise(scene, len(self.coordinates), settings, self.angles)
+        self.noise = ObservationNoise(scene, count, settings, self.angles)
         self.z = torch.zeros(len(parameters), dtype=torch.float64)
         self.covariance = torch.zeros(len(parameters), len(parameters), dtype=torch.float64)
         self._used = torch.zeros(len(parameters), dtype=torch.bool)
@@ -244,7 +245,7 @@ class ClipFit:
             q,
             self.noise.of(q),
             self.coordinates,
-            self.angles,
+            self.space,
             parameters.low,
             parameters.high,
         )
@@ -255,9 +256,7 @@ class ClipFit:
         An impact just before the frame spoils the first, one just after it the second.
         """
         later = min(at + 1, len(q) - 1)
-        step = q[later] - q[at]
-        if self.angles:
-            step = step - 2 * torch.pi * torch.round(step / (2 * torch.pi))
+        step = self.space.difference(q[at], q[later])
         forward = torch.where(step.isfinite(), step / self.engine.dt, v[at]) if later > at else v[at]
         position = q[at].nan_to_num(0.0)
         objects = len(v[at]) // self.per_object

@@ -1,4 +1,4 @@
-"""Check that a clip follows the law of its engine: what was seen, less what the closest motion predicts.
+"""Check that a clip follows the law of its engine: observations less predictions of the closest motion.
 
 The innovations of a window are its residuals at the most likely state and parameters, in standard deviations of what
 the encoder sees. Where the law holds they are noise; where no state and no parameters explain a window, its mean cost
@@ -43,9 +43,7 @@ def _still_hinges(fit: ClipFit, scene: Scene) -> list[str]:
     if not fit.angles or len(scene.objects) < 2:
         return []
     angles = torch.cat([window[1] for window in fit.windows])
-    middle = angles.nanmedian(0).values
-    away = angles - middle
-    away = (away - 2 * torch.pi * torch.round(away / (2 * torch.pi))).abs()
+    away = fit.space.unwind(angles - angles.nanmedian(0).values).abs()
     spread = away.nan_to_num(0.0).quantile(fit.settings.still_quantile, dim=0)
     if bool((spread < fit.settings.still_angle).all()):
         return []

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from physvision.core import Scene
+from physvision.core import Coordinates, Scene
 from physvision.estimation.uncertainty import autocorrelation
 from physvision.prediction.settings import ClipFitSettings
 
@@ -52,6 +52,7 @@ class ObservationNoise:
             angles: If true, they are angles.
         """
         self._scene, self._settings, self._angles = scene, settings, angles
+        self._space = Coordinates(numbers, tuple(range(numbers)) if angles else ())
         self._floor = settings.min_angle_std if angles else settings.min_pixel_std
         self.std = torch.full((numbers,), self._floor, dtype=torch.float64)
         self.inflation = torch.full_like(self.std, settings.max_inflation)
@@ -80,9 +81,7 @@ class ObservationNoise:
         order = self._settings.angle_order if self._angles else self._settings.pixel_order
         difference = q
         for _ in range(order):
-            difference = difference.diff(dim=-2)
-            if self._angles:
-                difference = difference - 2 * torch.pi * torch.round(difference / (2 * torch.pi))
+            difference = self._space.unwind(difference.diff(dim=-2))
         return difference / math.sqrt(math.comb(2 * order, order))
 
     def of(self, q: Float[Tensor, "windows times numbers"]) -> Float[Tensor, "windows times numbers"]:
