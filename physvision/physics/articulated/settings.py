@@ -84,8 +84,8 @@ class ArticulatedSettings:
     max_replicas: int = 10_000
     max_asset_numbers: int = 10_000_000
     max_model_file: int = 100_000_000
-    max_compiler_memory: int = 8_000_000_000
-    max_compiler_seconds: int = 40
+    max_compiler_memory: int = 4_000_000_000
+    max_compiler_seconds: int = 15
     max_include_depth: int = 20
 
 

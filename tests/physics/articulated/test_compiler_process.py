@@ -67,6 +67,22 @@ def test_a_model_that_takes_too_much_memory_is_refused(process, content):
     assert process.compile(CompilerRequest(INLINE, is_inline=True))
 
 
+def test_what_earlier_models_left_takes_nothing_from_a_model(process, monkeypatch):
+    processes, ask = [], process._ask
+
+    def lacks_memory_once(request):
+        processes.append(process._process)
+        answer = ask(request)
+        return ({"error": "MemoryError", "message": ""}, b"") if len(processes) == 2 else answer
+
+    process.compile(CompilerRequest(INLINE, is_inline=True))
+    monkeypatch.setattr(process, "_ask", lacks_memory_once)
+    processes.append(None)
+    assert process.compile(CompilerRequest(INLINE, is_inline=True))
+    assert processes[1] is not None
+    assert processes[2] is None  # it was ended, and a fresh one asked
+
+
 def test_files_that_include_each_other_end(process, tmp_path):
     for name, included in ("ab", "ba"):
         include = f'<include file="{included}.xml"/>'

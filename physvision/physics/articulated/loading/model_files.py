@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import mujoco
 
@@ -109,6 +110,7 @@ class _CompilerProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_compiled = False  # since it was started
 
     def compile(self, request: CompilerRequest) -> bytes:
         """Compile a model and return it in MuJoCo's binary format.
@@ -118,29 +120,39 @@ class _CompilerProcess:
             ValueError: The file is no model, or takes more memory or time than allowed.
         """
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self._process = _start()
-            process = self._process
-            if process.stdin is None or process.stdout is None:
-                raise OSError("the process of MuJoCo's compiler has no pipes")
-            answer, binary = {}, b""
-            try:
-                process.stdin.write(encode_request(request))
-                process.stdin.flush()
-                header = process.stdout.readline()
-                answer = json.loads(header) if header else {}
-                binary = process.stdout.read(int(answer.get("size", 0)))
-            except BrokenPipeError:
-                pass
-            except BaseException:
-                # What it would still answer belongs to no later request.
-                self._end(process)
-                raise
-            if "error" not in answer and (not binary or len(binary) < answer["size"]):
-                raise ModelError(f"MuJoCo's compiler {_reason(self._end(process))}")
+            answer, binary = self._ask(request)
+            if _lacks_memory(answer) and self._process is not None and self._has_compiled:
+                # Models before this one have left the process less than a model may take.
+                self._end(self._process)
+                answer, binary = self._ask(request)
+            self._has_compiled = True
         if "error" in answer:
             raise OSError(answer["message"]) if answer["error"] == "OSError" else _compiler_error(answer)
         return binary
+
+    def _ask(self, request: CompilerRequest) -> tuple[dict[str, Any], bytes]:
+        """Send a request to the process, started if there is none, and return its answer and the model."""
+        if self._process is None or self._process.poll() is not None:
+            self._process, self._has_compiled = _start(), False
+        process = self._process
+        if process.stdin is None or process.stdout is None:
+            raise OSError("the process of MuJoCo's compiler has no pipes")
+        answer, binary = {}, b""
+        try:
+            process.stdin.write(encode_request(request))
+            process.stdin.flush()
+            header = process.stdout.readline()
+            answer = json.loads(header) if header else {}
+            binary = process.stdout.read(int(answer.get("size", 0)))
+        except BrokenPipeError:
+            pass
+        except BaseException:
+            # What it would still answer belongs to no later request.
+            self._end(process)
+            raise
+        if "error" not in answer and (not binary or len(binary) < answer["size"]):
+            raise ModelError(f"MuJoCo's compiler {_reason(self._end(process))}")
+        return answer, binary
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -183,8 +195,12 @@ def _start() -> subprocess.Popen[bytes]:
     )
 
 
-def _compiler_error(answer: dict[str, str]) -> ModelError:
-    if answer["error"] == "MemoryError" or "allocat" in answer["message"]:
+def _lacks_memory(answer: dict[str, Any]) -> bool:
+    return "error" in answer and (answer["error"] == "MemoryError" or "allocat" in answer["message"])
+
+
+def _compiler_error(answer: dict[str, Any]) -> ModelError:
+    if _lacks_memory(answer):
         return ModelError(f"MuJoCo's compiler needs more than {SETTINGS.max_compiler_memory / 1e9:g} GB for it")
     return ModelError(answer["message"])
 
