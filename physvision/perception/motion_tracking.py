@@ -260,17 +260,25 @@ def _areas(detections: Sequence[Detection | None]) -> np.ndarray:
 def _complete(detections: Sequence[Detection | None], settings: TrackSettings) -> np.ndarray:
     """Mask the detections whose area is as in the neighboring frames: neither cut off nor joined to another object.
 
-    In front of something of its color, an object may show a smaller area for a while and still be tracked.
+    In front of something of its color, an object may show a smaller area for a while and still be tracked. An area that
+    changes little by little is that of one object, which comes nearer or gets another background.
     """
     areas = _areas(detections)
     frames = np.flatnonzero(np.isfinite(areas))
-    steady = np.zeros(len(areas), bool)
+    complete = np.zeros(len(areas), bool)
+    if not len(frames):
+        return complete
     log_areas = np.log(areas[frames])
-    for index, frame in enumerate(frames):
-        window = log_areas[max(0, index - settings.neighbors) : index + settings.neighbors + 1]
-        steady[frame] = abs(log_areas[index] - np.median(window)) < settings.max_area_change
-    change = np.log(areas / np.median(areas[frames])) if len(frames) else areas
-    return steady & (change > -settings.max_area_loss) & (change < settings.max_area_change)
+    size = settings.neighbors + 1
+    typical = np.array([np.median(log_areas[max(0, index - size + 1) : index + size]) for index in range(len(frames))])
+    steady = np.abs(log_areas - typical) < settings.max_area_change
+    change = log_areas - np.median(log_areas)
+    usual = (change > -settings.max_area_loss) & (change < settings.max_area_change)
+    jumps = np.flatnonzero(np.abs(np.diff(typical)) > settings.max_area_step) + 1
+    for stretch in np.split(np.arange(len(frames)), jumps):
+        usual[stretch] |= (usual & steady)[stretch].any()
+    complete[frames] = steady & usual
+    return complete
 
 
 def _repeats(positions: np.ndarray, observed: np.ndarray, changes: np.ndarray) -> np.ndarray:

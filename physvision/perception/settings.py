@@ -215,6 +215,7 @@ class TrackSettings:
         neighbors: Detections on each side that the usual area is the median of.
         max_area_change: Change of log area from the neighbors above which a detection is incomplete.
         max_area_loss: Decrease of log area from the median above which a detection may be another object.
+        max_area_step: Change of log area from frame to frame above which the object joins or leaves another one.
         slow_fraction: Fraction of the frames, the slowest, that the radius is measured in: motion blur widens others.
         max_split_gap: Frames without a detection after which one or two detections are outliers.
         max_merge_gap: Frames between two targets of one object.
@@ -227,6 +228,7 @@ class TrackSettings:
     neighbors: int = 2
     max_area_change: float = 0.5
     max_area_loss: float = 1.4
+    max_area_step: float = 0.25
     slow_fraction: float = 0.25
     max_split_gap: int = 10
     max_merge_gap: int = 8

@@ -265,3 +265,20 @@ def test_what_rests_until_it_is_struck_is_found_with_what_strikes_it(tmp_path, s
             np.median(np.linalg.norm((track.positions - centers[:, body])[track.observed], axis=1)) for track in tracks
         ]
         assert min(off) < 0.5
+
+
+def test_a_thing_that_gets_smaller_on_its_way_is_followed_from_the_beginning():
+    """Thrown away from the camera, a ball rolls on, half as large, for most of the clip."""
+    rows, columns = np.mgrid[:120, :160] + 0.5
+    frames = np.full((120, 120, 160, 3), 150, np.uint8)
+    first, flight, radii = 12, 24, np.array([7.0, 4.0])
+    for number in range(first, len(frames)):
+        elapsed = number - first
+        fraction = min(elapsed / flight, 1.0)
+        x, y = 12 + 2.5 * min(elapsed, flight) + 0.8 * max(elapsed - flight, 0), 80 - 4 * elapsed + elapsed**2 / 6
+        y = y if elapsed < flight else 80.0
+        coverage = np.clip(radii[0] + fraction * np.diff(radii) - np.hypot(columns - x, rows - y) + 0.5, 0, 1)
+        frames[number] = np.round(150 - 110 * coverage)[..., None]
+    noisy = frames + np.random.default_rng(0).normal(0, 2, frames.shape)
+    (track,) = find_tracks(Clip(torch.from_numpy(noisy.clip(0, 255).astype(np.uint8)), torch.arange(120) / 60))
+    assert np.flatnonzero(track.observed)[0] <= first + 2
