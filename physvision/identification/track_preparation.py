@@ -139,7 +139,7 @@ def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[l
         settings: Thresholds of track preparation.
 
     Returns:
-        The tracks, and the warnings.
+        The tracks of which enough is left, and the warnings; all tracks as they are if there is none.
     """
     trimmed, notes = [], []
     for track in tracks:
@@ -152,7 +152,8 @@ def trim_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[l
                 f"out, as by --to {time:.2f}."
             )
         trimmed.append(track)
-    return trimmed, notes
+    usable = [track for track in trimmed if track.observed.sum() >= settings.min_positions]
+    return (usable, notes) if usable else (list(tracks), [])
 
 
 def shorten_final_rest(tracks: Sequence[Track], settings: TrackSettings) -> list[Track]:

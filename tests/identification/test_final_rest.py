@@ -4,7 +4,7 @@ import numpy as np
 from identification.test_signatures import track
 
 from physvision.identification.settings import TrackSettings
-from physvision.identification.track_preparation import shorten_final_rest
+from physvision.identification.track_preparation import shorten_final_rest, trim_final_rest
 
 
 def test_a_rest_is_used_for_half_as_long_as_the_motion_before_it():
@@ -22,3 +22,13 @@ def test_nothing_is_cut_while_another_object_moves():
     resting = track(times, np.stack([50 + 80 * np.minimum(times, 1.0), 200 + 0 * times], 1), 0.1)
     moving = track(times, np.stack([50 + 40 * times, 300 + 0 * times], 1), 0.1, seed=1)
     assert all(part.observed.all() for part in shorten_final_rest([resting, moving], TrackSettings()))
+
+
+def test_what_trembles_in_its_place_is_left_out_and_not_left_empty():
+    times = np.arange(60) / 30
+    stops = np.stack([50 + 80 * np.minimum(times, 1.0), 200 + 0 * times], 1)
+    moving, trembling = track(times, stops, 0.1), track(times, np.full((60, 2), 90.0), 0.1, seed=1)
+    (left,), notes = trim_final_rest([moving, trembling], TrackSettings())
+    assert left.name == moving.name
+    assert any("rests from" in note for note in notes)
+    assert trim_final_rest([trembling], TrackSettings()) == ([trembling], [])
