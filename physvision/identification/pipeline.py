@@ -116,7 +116,9 @@ def identify(
                 )
         if not candidates.fits:
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in candidates.rejected.items())
-            raise InputError(f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}")
+            limits = dict.fromkeys(note for track in tracks for note in track.notes)
+            message = f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}"
+            raise InputError(". ".join([message, *limits]))
         progress("intervals", FITTING_END)
         return _build_result(candidates, tracks, notes)
 

@@ -71,9 +71,7 @@ def find_tracks(
             object = (float(x), float(y), object[2] / analysis.shrink, object[3] / analysis.shrink)
         tracklets = filter_tracklets(tracklets, object, analysis.source.name)
         objects = objects or 1
-    tracklets, notes = select_tracklets(
-        tracklets, len(analysis.background_survey.times), objects, analysis.source.name, min_objects, settings.selection
-    )
+    tracklets, notes = analysis.select(tracklets, objects, min_objects)
     targets = [Target.from_tracklet(tracklet, settings.refinement) for tracklet in tracklets]
     targets, detections = merge_targets(targets, analysis.localize(targets), settings.track)
     detections, static = analysis.track_into_hands(detections)
@@ -165,6 +163,16 @@ class _Analysis:
             builder.add(number, time, blobs)
         return builder.tracklets()
 
+    def select(
+        self, tracklets: list[Tracklet], objects: int | None, min_objects: int
+    ) -> tuple[list[Tracklet], list[str]]:
+        """Select the tracklets of moving objects, with notes; see `select_tracklets`."""
+        count, name = len(self.background_survey.times), self.source.name
+        try:
+            return select_tracklets(tracklets, count, objects, name, min_objects, self.settings.selection)
+        except InputError as error:
+            raise InputError(". ".join([str(error), *self.noise_notes()])) from None
+
     def localize(self, targets: list[Target]) -> list[Detections]:
         """Localize all targets in all frames."""
         localizer = Localizer(self.background.image, self.background.threshold, self.settings)
@@ -210,7 +218,17 @@ class _Analysis:
         dropped = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
         if dropped:
             notes.append(f"{dropped} frames are dropped according to the timestamps of the file.")
-        return notes
+        return notes + self.noise_notes()
+
+    def noise_notes(self) -> list[str]:
+        """Note on the contrast below which objects are lost, where noise raises it, as in low light."""
+        settings, threshold = self.settings.background, float(np.median(self.background.threshold))
+        if threshold < settings.min_noisy_change:
+            return []
+        return [
+            f"The picture is noisy, by {threshold / settings.noise_factor:.0f} of 255 levels, as in low light: what "
+            f"differs from its background by less than {threshold:.0f} levels is not seen."
+        ]
 
     def make_track(self, candidate: _Candidate, index: int, notes: tuple[str, ...]) -> Track:
         """Assemble the track of a target, in pixels of the whole image."""

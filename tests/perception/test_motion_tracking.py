@@ -90,6 +90,15 @@ def test_a_still_video_is_refused():
         find_tracks(Clip(torch.from_numpy(frames), torch.arange(20) / 25))
 
 
+def test_where_nothing_is_seen_in_noise_the_contrast_that_is_lost_is_named():
+    frames = np.full((20, 64, 96, 3), 30.0)
+    for number, frame in enumerate(frames):
+        frame[20:30, 10 + 3 * number : 20 + 3 * number] += 12
+    noisy = np.random.default_rng(0).normal(frames, 8).clip(0, 255).astype(np.uint8)
+    with pytest.raises(InputError, match=r"noisy, by .* levels, as in low light"):
+        find_tracks(Clip(torch.from_numpy(noisy), torch.arange(20) / 25))
+
+
 def test_a_moving_camera_is_refused():
     random = np.random.default_rng(0)
     wall = np.repeat(np.repeat(random.integers(0, 255, (40, 60, 3)), 6, 0), 6, 1).astype(np.uint8)
