@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
-.PHONY: app demo docs test test-extended test-slow lint format wheel clean
+.PHONY: app attack demo docs test test-extended test-slow lint format wheel clean
 
 demo: $(INSTALLED)
 	$(BIN)/physvision demo --out out/demo
@@ -27,6 +27,10 @@ test-extended: $(INSTALLED)
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+# Damaged files of every kind, which no reader may run, hang on, or answer with an error without a type.
+attack: $(INSTALLED)
+	$(BIN)/python benchmarks/attack.py $(ATTACK)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

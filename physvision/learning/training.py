@@ -75,7 +75,7 @@ def train(
         Metrics of each evaluation, in order.
     """
     run_folder.mkdir(parents=True, exist_ok=True)
-    evaluations, previous_cpu_s = _resume(learner, run_folder, run_config)
+    evaluations, previous_cpu_s = resume(learner, run_folder, run_config)
     writer = SummaryWriter(str(run_folder), purge_step=learner.env_steps or None)
     start = time.process_time() - previous_cpu_s
     while not (evaluations and schedule.is_finished(evaluations)):
@@ -114,7 +114,7 @@ def _evaluation(
     return evaluation | {"finished": schedule.is_finished([*previous, evaluation])} | learner.metrics()
 
 
-def _resume(learner: Learner, run_folder: Path, run_config: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
+def resume(learner: Learner, run_folder: Path, run_config: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
     """Restore a checkpoint, if there is one, and return its evaluations and its processor time in s."""
     path = run_folder / CHECKPOINT
     if not path.exists():
