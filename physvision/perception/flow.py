@@ -21,6 +21,8 @@ from physvision.core.resources import find
 from physvision.core.weights import read_weights, write_weights
 
 FORMAT = "physvision flow 1"
+# Far above every network of use: finest pixels in one of the coarsest 2,048, and 56 million weights.
+_MAX_LEVELS, _MAX_WIDTH = 12, 1024
 Frames = Float[Tensor, "batch 3 height width"]
 FlowField = Float[Tensor, "batch 2 height width"]
 _LEAK = 0.1  # slope of the leaky rectifiers
@@ -67,7 +69,8 @@ class PyramidFlow(nn.Module):
             weights: Flow network of the same size whose weights it gets, see `load_flow`.
         """
         super().__init__()
-        self.levels, self.width = check_count("levels", levels), check_count("width", width)
+        self.levels = check_count("levels", levels, maximum=_MAX_LEVELS)
+        self.width = check_count("width", width, maximum=_MAX_WIDTH)
         self.coarse = _FlowRefinement(width)
         self.fine = _FlowRefinement(width)
         # Twice as fast on a CPU.
@@ -162,9 +165,13 @@ def load_flow(name: str = "flow") -> PyramidFlow:
     """
     path = find(f"{name}.safetensors" if Path(name).suffix == "" else str(name), "models")
     tensors, configuration = read_weights(path, FORMAT)
+    if not configuration.keys() <= {"levels", "width"}:
+        raise CheckpointError(f"{path}: expected a configuration of levels and width, got {', '.join(configuration)}")
     try:
         network = PyramidFlow(**configuration)
         network.load_state_dict(tensors)
-    except (TypeError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path}: its weights do not fit its configuration ({error})") from error
+    if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
+        raise CheckpointError(f"{path}: holds weights that are not finite; its training diverged")
     return network.eval()

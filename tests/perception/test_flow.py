@@ -3,8 +3,9 @@ import torch
 from perception.table import SIZE, clip
 from torch.nn import functional
 
-from physvision.core import ShapeError
-from physvision.perception.flow import DenseInverseSearch, PyramidFlow, endpoint_error, warp
+from physvision.core import CheckpointError, ShapeError
+from physvision.core.weights import write_weights
+from physvision.perception.flow import FORMAT, DenseInverseSearch, PyramidFlow, endpoint_error, load_flow, warp
 from physvision.perception.object_crops import INPUT_CHANNELS, object_inputs
 from physvision.perception.synthetic_flow import FlowPairs, SyntheticFlow
 
@@ -106,3 +107,19 @@ def test_inputs_of_objects():
     torch.testing.assert_close(inputs[0, 1, 11:13], flows[1] * masks[1, 1])
     with pytest.raises(ShapeError, match="3 frames"):
         object_inputs(frames[None, :2], masks[None, :2], flows[None])
+
+
+@pytest.mark.parametrize(
+    ("change", "scale", "match"),
+    [
+        ({"levels": 10**9}, 1.0, "levels: expected an integer from 1 to 12"),
+        ({"width": 10**9}, 1.0, "width: expected an integer from 1 to 1,024"),
+        ({"weights": "other.safetensors"}, 1.0, "expected a configuration of levels and width, got levels, width, w"),
+        ({}, float("nan"), "weights that are not finite"),
+    ],
+)
+def test_files_that_hold_no_flow_network_of_use_are_refused(tmp_path, change, scale, match):
+    tensors = {name: scale * value for name, value in PyramidFlow(width=2).state_dict().items()}
+    path = write_weights(tmp_path / "a.safetensors", tensors, {"levels": 4, "width": 2} | change, FORMAT)
+    with pytest.raises(CheckpointError, match=match):
+        load_flow(str(path))
