@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit-flow": ("trainers.commands:run", "train the optical-flow network"),
     "fit-policy": ("trainers.commands:run", "train a policy that swings up a pendulum from camera frames"),
     "export": ("models.export:export", "export a trained model to ONNX or to a torch program"),
+    "models": ("model_list:list_models", "list the pretrained models with their size, task and accuracy"),
+    "doctor": ("doctor:doctor", "describe this installation for an issue, and test it for two seconds"),
 }
 
 # Commands whose options Lightning's command line parses.
