@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from physvision.core import InputError, State, Trajectory, load_states, save_states
-from physvision.core.checks import check_positive
+from physvision.core.checks import count_steps
 from physvision.core.tables import read_table
 from physvision.physics import articulated
 from physvision.physics.articulated import Articulation, scenes
@@ -46,8 +45,7 @@ def simulate(
     """
     engine = scene if isinstance(scene, Articulation) else load_engine(scene, dt, ignore, restitution, base)
     state = engine.initial_state(dtype=torch.float64) if start is None else start
-    duration = DEFAULT_SECONDS if seconds is None else check_positive("seconds", seconds)
-    steps = math.ceil(duration / engine.dt - 1e-9)
+    steps = count_steps("seconds", DEFAULT_SECONDS if seconds is None else seconds, engine.dt)
     return engine.rollout(state, steps if controls is None else controls.shape[1], controls)
 
 
@@ -161,7 +159,7 @@ def read_controls(engine: Articulation, path: str, seconds: float | None = None)
     if time_column is not None and (times[0] > 0.0 or (np.diff(times) <= 0.0).any()):
         raise InputError(f"{path}: expected times that begin at 0 and increase")
     end = seconds if seconds is not None else times[-1] + engine.dt
-    step_times = np.arange(math.ceil(end / engine.dt - 1e-9)) * engine.dt
+    step_times = np.arange(count_steps("seconds", end, engine.dt)) * engine.dt
     rows = np.searchsorted(times, step_times + 1e-9 * engine.dt, side="right") - 1
     controls = torch.zeros(1, len(step_times), engine.nu, dtype=torch.float64)
     for column, name in enumerate(names):

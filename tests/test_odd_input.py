@@ -88,6 +88,23 @@ def test_a_horizon_is_bounded():
         Predictor.from_checkpoint("pendulum", horizon=1e9)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate", "quadruped", "--seconds", "1e9"],
+        ["simulate", "quadruped", "--seconds", "1", "--dt", "1e-12"],
+        ["control", "cartpole", "--seconds", "1e300"],
+        ["control", "pendulum-pixels", "--seconds", "1e9"],
+        ["control", "breakout", "--seconds", "1e9"],
+    ],
+    ids=" ".join,
+)
+def test_a_duration_is_bounded(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) == 1
+    assert "1,000,000 steps" in capsys.readouterr().err
+
+
 def test_weights_that_are_not_finite_are_refused(tmp_path):
     from physvision.models import save
 

@@ -13,11 +13,12 @@ from physvision.control.adaptive import AdaptiveMpc
 from physvision.control.point_to_point import PointToPointPlan, minimum_effort, minimum_time
 from physvision.control.swing_up import DT, SWING_UP_TASKS, SwingUpTask, lowered_floor
 from physvision.core import InputError, State, Trajectory
-from physvision.core.checks import check_count, check_positive
+from physvision.core.checks import check_count, count_steps
 from physvision.report import OutputFolder, VideoFigure, render_video
 
 NUM_SEARCHES, DEFAULT_SECONDS = 8, {"stabilize": 6.0, "time": 3.0, "effort": 3.0}
 INITIAL_GUESS, REFIT_STEPS, LAST_REFIT_STEP = 2.0, 25, 250  # of masses and lengths, in kg and m
+FILM_FPS = 60.0  # of the game
 FRAME_SCALE, PATH_COLOR = 3, (120, 220, 120)  # film pixels for a screen pixel, and the color of the ball's path
 
 
@@ -47,8 +48,8 @@ def swing_up(
     if learn and objective != "stabilize":
         raise InputError(f"learn: expected `objective=stabilize`, got {objective}")
     mechanism = task()
-    duration = DEFAULT_SECONDS[objective] if seconds is None else check_positive("seconds", seconds)
-    steps, path = check_count("steps", round(duration / DT)), _film_path(task.__name__.replace("_", "-"), out)
+    duration = DEFAULT_SECONDS[objective] if seconds is None else seconds
+    steps, path = count_steps("seconds", duration, DT), _film_path(task.__name__.replace("_", "-"), out)
     with OutputFolder(path.parent):
         if objective == "stabilize":
             motion = _stabilize(mechanism, steps, learn, seed)
@@ -67,8 +68,10 @@ def pendulum_pixels(seconds: float = 15.0, policy: str = "pendulum-pixels", out:
         out: MP4 file of the film; out/control/pendulum-pixels.mp4 if not given.
     """
     from physvision.control.pixels.film_policy import film_policy
+    from physvision.control.pixels.task import CONTROL_PERIOD_S
 
-    film_policy(_film_path("pendulum-pixels", out), check_positive("seconds", seconds), policy)
+    count_steps("seconds", seconds, CONTROL_PERIOD_S)
+    film_policy(_film_path("pendulum-pixels", out), seconds, policy)
 
 
 def breakout(seconds: float = 30.0, frames: int = 1000, seed: int = 0, out: str | None = None) -> None:
@@ -83,17 +86,17 @@ def breakout(seconds: float = 30.0, frames: int = 1000, seed: int = 0, out: str 
     from physvision.control.breakout import BreakoutAgent, PaddleModel, play_game
     from physvision.envs.atari import AtariEnv, Image
 
-    seconds, path = check_positive("seconds", seconds), _film_path("breakout", out)
+    num_frames, path = count_steps("seconds", seconds, 1 / FILM_FPS), _film_path("breakout", out)
     env = AtariEnv("Breakout")
     paddle = PaddleModel.fit(env, check_count("frames", frames), seed + 1)
     print(f"from {frames} random frames: a key moves the paddle by {paddle.speed:.2f} pixels a frame")
     with OutputFolder(path.parent):
-        video = VideoFigure(path, 60.0)
+        video = VideoFigure(path, FILM_FPS)
 
         def record(image: Image, agent: BreakoutAgent) -> None:
             video.add([_with_path(image, [] if agent.prediction is None else agent.prediction.full_path())])
 
-        result = play_game(env, BreakoutAgent(paddle, seed), 100 + seed, round(60 * seconds), record)
+        result = play_game(env, BreakoutAgent(paddle, seed), 100 + seed, num_frames, record)
         video.close()
     rate = result.frames / result.seconds
     print(

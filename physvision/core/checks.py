@@ -11,6 +11,7 @@ from torch import Tensor
 from physvision.core.errors import DeviceError, DtypeError, InputError, ShapeError
 
 REAL = (torch.float32, torch.float64)
+MAX_STEPS = 1_000_000  # of a command's simulation, whose states and film would otherwise fill memory and disk
 
 
 def check_tensor(name: str, value: object) -> Tensor:
@@ -77,3 +78,13 @@ def check_positive(name: str, value: float | int) -> float:
     if not 0.0 < number < float("inf"):
         raise InputError(f"{name}: expected a positive finite number, got {value!r}")
     return number
+
+
+def count_steps(name: str, seconds: float, dt: float) -> int:
+    """Return the number of steps that cover a duration; raise InputError if they are more than a command may take."""
+    steps = check_positive(name, seconds) / dt
+    if steps > MAX_STEPS:
+        raise InputError(
+            f"{name}: expected at most {MAX_STEPS * dt:g} s, {MAX_STEPS:,} steps of {dt:g} s, got {seconds:g} s"
+        )
+    return math.ceil(steps - 1e-9)
