@@ -249,7 +249,9 @@ class _Analysis:
         sigma = np.full(len(detections), np.inf)
         sigma[observed] = noise * max(1.0, estimate_noise(positions[complete]) / float(np.median(noise)))
         # A missing or surplus area lies to one side of the object.
-        area_error = np.abs(1 - np.where(observed, np.nan_to_num(areas), area) / area)
+        # A surplus that no joint explains, since it changed little by little, is the object's own.
+        largest = math.exp(settings.max_area_change)
+        area_error = np.abs(1 - np.where(observed, np.nan_to_num(areas), area).clip(max=largest * area) / area)
         scatter = 1.4826 * float(np.median(np.abs(np.diff(areas[complete])))) / math.sqrt(2) / area
         is_biased = area_error > max(settings.max_area_error, settings.area_outlier * scatter)
         sigma = np.hypot(sigma, np.where(is_biased, 0.5 * radius * area_error, 0.0))

@@ -291,3 +291,5 @@ def test_a_thing_that_gets_smaller_on_its_way_is_followed_from_the_beginning():
     noisy = frames + np.random.default_rng(0).normal(0, 2, frames.shape)
     (track,) = find_tracks(Clip(torch.from_numpy(noisy.clip(0, 255).astype(np.uint8)), torch.arange(120) / 60))
     assert np.flatnonzero(track.observed)[0] <= first + 2
+    # As large as what a hand might add is its error, and not as large as the ball.
+    assert track.sigma[track.observed].max() < 0.4 * track.radius
