@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -61,8 +61,9 @@ class Status:
         first_failed_step: Index of the first step that failed, (batch,); -1 if none did. The initial state is step 0.
         fallback_steps: Number of steps with more contact events than could be resolved one by one, so that one problem
             over all contacts was solved instead, (batch,); zero for engines without contact events.
-        first_underresolved_step: Index of the first step that was too long for the motion to conserve energy, (batch,);
-            -1 if there was none or the engine does not check it. Such a world goes on.
+        first_underresolved_step: Index of the first step that was too long for the motion to conserve energy, or after
+            which the energy had grown for no reason, (batch,); -1 if there was none or the engine does not check it.
+            Such a world goes on.
         first_grazing_step: Index of the first step without a derivative, (batch,): with a grazing contact, one that a
             shift of a micrometer makes or removes, with several contacts that strike at the same time, or with a flat
             side that slides and spins; -1 if there was none or the engine does not check it. Such a world goes on.
@@ -94,15 +95,46 @@ class Status:
     @property
     def is_pending(self) -> bool:
         """If true, all worlds converged and the numbers are not computed yet."""
-        return "_compute" in vars(self)
+        return "converged" not in vars(self)
+
+    def with_energy_check(self, first_energy_gain: Callable[[], Tensor]) -> Status:
+        """Copy of the status that also names steps of growing energy, which is computed at the first access.
+
+        Args:
+            first_energy_gain: Function that returns the first step after which the energy has grown for no reason,
+                (batch,); -1 if there is none.
+        """
+
+        def compute() -> Status:
+            step = _earliest(self.first_underresolved_step, first_energy_gain())
+            return replace(self, first_underresolved_step=step)
+
+        status = Status.deferred(compute)
+        vars(status).update({key: value for key, value in vars(self).items() if key != "first_underresolved_step"})
+        return status
+
+    def with_failures(self, first_failed_step: Int[Tensor, " batch"]) -> Status:
+        """Copy of the status with further failures: the first failed step of each world, (batch,), or -1."""
+        failed = _earliest(self.first_failed_step, first_failed_step)
+        status = object.__new__(Status)
+        changed = {"first_failed_step": failed, "converged": failed < 0}
+        changed["residual"] = torch.where(failed < 0, self.residual, torch.inf)
+        vars(status).update(vars(self) | changed)
+        return status
 
     def __getattr__(self, name: str) -> Any:
         attributes = vars(self)
         compute = attributes.get("_compute")
         if compute is not None and name in self.__dataclass_fields__:
             # Several threads may compute the same numbers; the attributes are complete before the mark goes.
-            attributes.update(vars(compute()))
-            attributes.pop("_compute", None)
+            computed = dict(vars(compute()))
+            following = computed.pop("_compute", None)
+            attributes.update(computed | attributes)
+            if following is None:
+                attributes.pop("_compute", None)
+            else:
+                attributes["_compute"] = following
+            return getattr(self, name)
         if name not in attributes:
             raise AttributeError(f"Status has no attribute {name!r}")
         return attributes[name]
@@ -140,6 +172,12 @@ class Status:
             regularized_impacts=self.regularized_impacts + later.regularized_impacts,
             penetration=torch.maximum(self.penetration, later.penetration),
         )
+
+
+def _earliest(step: Tensor, further_step: Tensor) -> Tensor:
+    """Return the earlier of two steps, in which -1 stands for none."""
+    is_earlier = (step < 0) | ((further_step >= 0) & (further_step < step))
+    return torch.where(is_earlier, further_step.to(step.dtype), step)
 
 
 @dataclass(frozen=True)

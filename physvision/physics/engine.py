@@ -13,7 +13,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.core.visuals import NO_VISUALS, Visuals
-from physvision.physics.failures import warn_of_failures
+from physvision.physics.failures import mark_unresolved, warn_of_failures
 from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Constraint, Properties
 
@@ -272,7 +272,8 @@ class Engine(nn.Module):
         return ""
 
     def _report(self, trajectory: Trajectory) -> Trajectory:
-        """Store its status, warn of failed worlds once, without waiting for a GPU, and return it."""
+        """Check its numbers, store its status, warn of failed worlds once, without waiting for a GPU, and return it."""
+        trajectory = mark_unresolved(trajectory)
         status = trajectory.status
         assert status is not None
         if status.is_pending or not is_functorch_wrapped_tensor(status.converged):  # transforms have no values yet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -30,6 +31,7 @@ from physvision.physics.articulated.model.integrators import INTEGRATORS
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 from physvision.physics.articulated.status import contact_status, rollout_status
+from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Overrides
 from physvision.physics.feedback import Bounds, FeedbackPolicy
 
@@ -143,7 +145,26 @@ class Articulation(TreeDynamics):
         if forces is not None and torque is not None:
             torque = torque + pad(forces, (0, torque.shape[-1] - self.nv))
         q, v, *report = batched_function.apply(operation, state.q, state.v, torque, wrenches, *parameters.values())
-        return Trajectory(q, v, contact_status(*report) if in_contact else rollout_status(*report), self.dt)
+        if not in_contact:
+            return Trajectory(q, v, rollout_status(*report), self.dt)
+        check = None
+        if self.contact.law is None and wrenches is None and not self.rows["transmissions"]:
+            check = partial(
+                self._first_energy_gain, Trajectory(q.detach(), v.detach(), None, self.dt), torque, properties
+            )
+        return Trajectory(q, v, contact_status(*report, first_energy_gain=check), self.dt)
+
+    @torch.no_grad()
+    def _first_energy_gain(self, path: Trajectory, torque: Tensor | None, properties: Overrides) -> Tensor:
+        """First step after which the energy has grown beyond the work of generalized forces, -1 for none, (batch,)."""
+        kinetic, potential = path_energy(lambda part: self.energy(part, properties), path)
+        work: Tensor | float = 0.0
+        if torque is not None:
+            before, after = (path.q[:, part].flatten(0, 1) for part in (slice(-1), slice(1, None)))
+            moved = self.difference(before, after).unflatten(0, (path.batch, path.steps))
+            work = (torque[..., : self.nv] * moved).abs().sum(-1)
+        resting = 0.5 * SETTINGS.restitution_threshold**2 * float(self._own_properties().mass.sum())
+        return first_energy_gain(kinetic, potential, work, resting)
 
     def _contact_rollout(
         self, model: DeviceModel, structs: ModelStructs | None, steps: int, truncate: int

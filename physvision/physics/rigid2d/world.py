@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.functional import pad
 
 from physvision.core import Appearance, InputError, Placed, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels.batched_function import apply, is_traced
 from physvision.kernels.launching import outside_transforms
+from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Energies, MechanicalEngine, Overrides
+from physvision.physics.failures import is_known_negative
 from physvision.physics.lcp import SolverSettings
 from physvision.physics.rigid2d import energy as mechanics
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, _numbers
@@ -134,15 +138,38 @@ class World(MechanicalEngine):
             first_marked_step(starts, [torch.where(mark < 0, mark, (mark + substeps - 1) // substeps) for mark in part])
             for part in marks
         )
-        status = Status(
-            converged=failed < 0,
-            residual=torch.stack(residuals).amax(0).to(q.dtype),
-            iterations=torch.stack(iterations).amax(0).long(),
-            first_failed_step=failed,
-            fallback_steps=(torch.cat(operations, 1) < 0).sum(1),
-            first_underresolved_step=underresolved,
-        )
-        return Trajectory(q, v, status, self.dt)
+
+        def make() -> Status:
+            status = Status(
+                converged=failed < 0,
+                residual=torch.stack(residuals).amax(0).to(q.dtype),
+                iterations=torch.stack(iterations).amax(0).long(),
+                first_failed_step=failed,
+                fallback_steps=(torch.cat(operations, 1) < 0).sum(1),
+                first_underresolved_step=underresolved,
+            )
+            return status if check is None else status.with_energy_check(check)
+
+        check = None
+        if self._conserves_energy and not is_functorch_wrapped_tensor(failed):
+            path = Trajectory(q.detach(), v.detach(), None, self.dt)
+            check = partial(self._first_energy_gain, path, controls, properties)
+        is_good = is_known_negative(failed) and is_known_negative(underresolved)
+        return Trajectory(q, v, Status.deferred(make) if is_good else make(), self.dt)
+
+    @property
+    def _conserves_energy(self) -> bool:
+        """If true, the world has joints, and nothing but forces on bodies gives it energy."""
+        is_driven = any(body.kinematic for body in self.model.bodies) or any(motor >= 0 for motor in self.model.motors)
+        return bool(self.model.joints) and not is_driven
+
+    @torch.no_grad()
+    def _first_energy_gain(self, path: Trajectory, controls: Tensor | None, properties: Overrides) -> Tensor:
+        """First step after which the energy has grown beyond the work of forces, -1 for none, (batch,)."""
+        kinetic, potential = path_energy(lambda part: self.energy(part, properties), path)
+        work = 0.0 if controls is None else (controls[..., : self.nv] * path.q.diff(dim=1)).abs().sum(-1)
+        resting = 0.5 * self._limits["restitution_threshold"] ** 2 * float(self.properties.mass.sum())  # pyright: ignore
+        return first_energy_gain(kinetic, potential, work, resting)
 
     def _step_with_force(
         self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
