@@ -12,6 +12,7 @@ from torch.nn import functional
 from physvision.camera.projection import Projection, seen_from
 from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
+from physvision.models.backgrounds import uncovered_median
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
 from physvision.models.segmentation import Instances, SegmentationNetwork
 from physvision.models.track_fit import FittedMotion
@@ -198,7 +199,7 @@ class SegmentingEncoder(Encoder):
         return (logits.transpose(-1, -2) if turned else logits).flip(flipped).unflatten(0, (-1, FRAMES))
 
     def _looks(
-        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor, context: ClipContext
+        self, frames: Tensor, times: list[int], linked: list[Instances], context: ClipContext
     ) -> AppearanceCode | None:
         """Code of each object, and the background behind all masks."""
         if not self.codes:
@@ -206,7 +207,7 @@ class SegmentingEncoder(Encoder):
         pose = context.extrinsics
         return AppearanceCode(
             self._code(frames, times, linked),
-            self._masked_background(frames, times, linked, background, context),
+            self._masked_background(frames, times, linked, frames.shape[1], context),
             background_extrinsics=None if pose is None else pose[:, frames.shape[1] - 2],
         )
 
@@ -227,17 +228,16 @@ class SegmentingEncoder(Encoder):
 
     @torch.no_grad()
     def _masked_background(
-        self, frames: Tensor, times: list[int], linked: list[Instances], background: Tensor, context: ClipContext
+        self, frames: Tensor, times: list[int], instances: list[Instances], end: int, context: ClipContext
     ) -> Tensor:
-        """Median over time of the pixels that no object covers; the plain median where all frames have one."""
-        covered = torch.stack([instances.masks.sum(1) for instances in linked], 1)
+        """Background without the objects in frames at `times`, as seen from the pose of the frames before `end`."""
+        covered = torch.stack([found.masks.sum(1) for found in instances], 1)
         # A cell beside a mask still shows part of the object or of its shadow.
         covered = functional.max_pool2d(covered, 3, 1, 1) > _COVERED
         covered = functional.interpolate(covered.float(), self.size, mode="nearest")[:, :, None]
         layers = torch.cat([brightness(frames[:, times]), covered], 2)
-        images, covered = self._registered(layers, times, frames.shape[1], context).split([3, 1], 2)
-        median = images.masked_fill(covered > 0.0, torch.nan).nanmedian(1).values
-        return torch.where(median.isnan(), background, median)
+        images, covered = self._registered(layers, times, end, context).split([3, 1], 2)
+        return uncovered_median(images, covered > 0.0)
 
 
 def start_small(network: nn.Module) -> None:

@@ -46,15 +46,18 @@ _MAX_MOTION = 3.0
 _INITIAL_STD = (1.0, 0.5)
 _LOG_STD = (-5.0, 2.0)
 _MAX_CORRECTION = 4.0
+# Standard deviation of the crops' displacement in training, px.
+_PLACE_JITTER = 1.0
 
 
 class TableEncoder(SegmentingEncoder):
     """Reads balls of unknown colors and radius on a table: state, properties of the trial, and looks.
 
-    Segmentation is learned; objects are linked over time and keep one slot each. The state comes from the last three
-    frames: centroids and their slope, corrected by a VGG on crops of frames and masks. With an engine, it is in
-    evaluation that of the engine's motion closest to such states at all frames. Properties come from tracks over all
-    given frames, the appearance code from a frame before the last three, the background from their median.
+    Segmentation is learned: a first look at the clip finds what to leave out of its background, a second one the balls,
+    which are linked over time and keep one slot each. The state comes from the last three frames: a VGG reads the place
+    of each ball, and what the slope of its centroids lacks, from crops of frames, masks and motion. With an engine, it
+    is in evaluation that of the engine's motion closest to such states at all frames. Properties come from tracks over
+    all given frames, the appearance code from a frame before the last three.
     Positions are those on the table's plane, through the camera of each frame where it is given.
     """
 
@@ -111,11 +114,12 @@ class TableEncoder(SegmentingEncoder):
             frames: Consecutive frames.
             context: Known values of the clip.
             looks: If true, the appearance code is computed too.
-            background: Image without balls; the median of some of the frames if not given.
+            background: Image without balls; computed from some of the frames if not given.
         """
         context = context or ClipContext()
-        indices, median = self._context(frames, context)
-        background = median if background is None else background
+        indices = self._context_frames(frames.shape[1])
+        if background is None:
+            background = self._context(frames, context)[1]
         recent = brightness(frames[:, -FRAMES:])
         augmented, augmented_background = self._augmented(recent, background)
         with torch.autocast(frames.device.type, enabled=False):
@@ -129,15 +133,16 @@ class TableEncoder(SegmentingEncoder):
             values, stds = self._properties(tracks, context, present)
             contrast = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
             images = contrast[:, list(CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
-            boxes = boxes_around(linked[-1].centroids.detach(), _CROP_EXTENT)
+            centers = self._jittered(linked[-1].centroids)
+            boxes = boxes_around(centers.detach(), _CROP_EXTENT)
             masks = torch.stack([frame.masks for frame in linked[-FRAMES:]], 2).flatten(0, 1)
             # The center of cell k of a mask is at pixel 2 k + ½.
             channels = [crop(images, boxes, self.crop), crop(masks, boxes - 0.5, self.crop, 0.5)]
             if self.flow is not None:
                 channels.append(self._motion(recent, boxes, tracks, context, frames.shape[1]))
             crops = torch.cat(channels, 1)
-            observation = self._state(crops, linked[-FRAMES:], tracks)
-            code = self._looks(frames, times, linked, background, context) if looks else None
+            observation = self._state(crops, centers, linked[-FRAMES:], tracks, context, frames.shape[1])
+            code = self._looks(frames, times, linked, context) if looks else None
         observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
         return observation, Segmentation(logits, background, linked[-FRAMES:])
 
@@ -163,13 +168,13 @@ class TableEncoder(SegmentingEncoder):
     def _read_windows(self, frames: Tensor, ends: list[int], context: ClipContext) -> list[Observation]:
         """Observe windows of as many frames as the state needs, which end at the given frames."""
         windows = torch.stack([frames[:, end + 1 - FRAMES : end + 1] for end in ends])
-        indices, poses = self._background_frames(frames.shape[1]), context.extrinsics
+        indices, median = super()._context(frames, context)
+        found, poses = self._segment_context(frames, indices, median)[1], context.extrinsics
         if poses is None:
-            backgrounds = self.registered_background(frames, indices, context).repeat(len(ends), 1, 1, 1)
+            background = self._masked_background(frames, indices, found, frames.shape[1], context)
+            backgrounds = background.repeat(len(ends), 1, 1, 1)
         else:
-            images = brightness(frames[:, indices])
-            registered = [self._registered(images, indices, end + 1, context).median(1).values for end in ends]
-            backgrounds = torch.cat(registered)
+            backgrounds = torch.cat([self._masked_background(frames, indices, found, end + 1, context) for end in ends])
             poses = torch.cat([poses[:, end + 1 - FRAMES : end + 1] for end in ends])
         known = {
             name: value.repeat(len(ends), *(1,) * (value.dim() - 1))
@@ -182,6 +187,14 @@ class TableEncoder(SegmentingEncoder):
     def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
         """Give each ball the slot that it has in the window before, see `chained`."""
         return chained(observation, earlier, self.dt)
+
+    def _context(self, frames: Tensor, context: ClipContext) -> tuple[list[int], Tensor]:
+        """Choose frames before the last three, and compute the background behind the balls that a first look finds."""
+        indices, median = super()._context(frames, context)
+        if not indices:
+            return indices, median
+        found = self._segment_context(frames, indices, median)[1]
+        return indices, self._masked_background(frames, indices, found, frames.shape[1], context)
 
     def _segment_context(
         self, frames: Tensor, indices: list[int], background: Tensor
@@ -240,12 +253,25 @@ class TableEncoder(SegmentingEncoder):
         values, stds = self.properties(detached)
         return {**values, **given, "present": present.to(tracks.positions)}, stds
 
-    def _state(self, crops: Tensor, instances: list[Instances], tracks: Tracks) -> Observation:
-        """State in the last frame: centroid and slope, corrected by the network on crops."""
+    def _jittered(self, centers: Tensor) -> Tensor:
+        """Centers of crops; displaced in training, so that the network learns to read places, not to trust them."""
+        return centers + _PLACE_JITTER * torch.randn(centers.shape).to(centers) if self.training else centers
+
+    def _state(
+        self,
+        crops: Tensor,
+        centers: Tensor,
+        instances: list[Instances],
+        tracks: Tracks,
+        context: ClipContext,
+        count: int,
+    ) -> Observation:
+        """State in the last of `count` frames: center of the crop and slope, corrected by the network on crops."""
         corrections = self._correct(crops).unflatten(0, (-1, self.slots))
         limit = _MAX_CORRECTION
         shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
-        position = tracks.positions[:, -1] + shift
+        place = (centers + shift)[:, None]
+        position = self._on_table(place, radius_of(tracks.area), context, [count - 1])[:, 0]
         velocity = (tracks.slope + rate) / self.dt
         still = torch.zeros_like(position[..., :1])
         q, v = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))

@@ -10,8 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from physvision.core import State
-from physvision.models import BallCamera, CameraDecoder, ClipContext, TableEncoder, VggEncoder
+from physvision.models import BallCamera, CameraDecoder, ClipContext, TableEncoder, VggEncoder, table_encoder
 from physvision.models.segmentation import contrast_channels
+from physvision.models.segmenting_encoder import SegmentingEncoder
 from physvision.models.table_encoder import CROP_CHANNELS, CROP_OUTPUTS
 from physvision.models.table_motion import TableMotion, TableMotionSettings
 from physvision.models.tabletop import back_project, project, tabletop
@@ -137,13 +138,14 @@ def test_crops_are_centered_on_objects_and_mirrored_without_a_trace(seed, monkey
     monkeypatch.setattr(encoder, "registered_background", lambda *_: torch.zeros(1, 3, 64, 64))
     torch.manual_seed(seed)
     corrected = []
-    for correct in (True, False):
+    for correct, jitter in ((True, 0.3), (False, 0.0)):
+        monkeypatch.setattr(table_encoder, "_PLACE_JITTER", jitter)
         if not correct:
             monkeypatch.setattr(Centroid, "forward", lambda self, patches: torch.zeros(len(patches), 8))
         observation = encoder.encode(clip, ClipContext())[0]
         corrected.append(torch.cat([observation.positions[0, 0, :2], observation.velocities[0, 0, :2] / 30]))
     change = corrected[0] - corrected[1]
-    # The crop is centered on the mask's centroid already, whose slope is the velocity: the network adds it once more.
+    # The network finds the displaced crop's way back to the mask's centroid, and adds the slope once more.
     assert change[:2].tolist() == pytest.approx([0.0, 0.0], abs=0.02)
     # Corrections are limited smoothly to 4 px.
     assert change[2:].tolist() == pytest.approx([4 * math.tanh(0.5), -4 * math.tanh(0.25)], abs=0.02)
@@ -210,8 +212,9 @@ def test_windows_of_a_clip_are_read_as_they_are_by_themselves_before_its_backgro
     assert [window.positions.shape for window in windows] == [(2, 1, 6)] * 2
     for end, window in zip((5, 8), windows, strict=True):
         recent = slice(end - 2, end + 1)
-        images = frames[:, encoder._background_frames(12)]
-        registered = encoder._registered(images, encoder._background_frames(12), end + 1, context).median(1).values
+        indices, median = SegmentingEncoder._context(encoder, frames, context)
+        found = encoder._segment_context(frames, indices, median)[1]
+        registered = encoder._masked_background(frames, indices, found, end + 1, context)
         alone = encoder.encode(
             frames[:, recent], ClipContext(context.extrinsics[:, recent], context.properties), False, registered
         )[0]
