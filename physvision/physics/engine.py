@@ -13,6 +13,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from physvision.core import Appearance, Placed, State, Status, Trajectory, UnsupportedError
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.core.visuals import NO_VISUALS, Visuals
+from physvision.physics.entry import engine_entry
 from physvision.physics.failures import mark_unresolved, warn_of_failures
 from physvision.physics.feedback import Bounds, FeedbackPolicy
 from physvision.physics.properties import Constraint, Properties
@@ -86,6 +87,7 @@ class Engine(nn.Module):
         """Initial state of the model, repeated for every world."""
         raise NotImplementedError
 
+    @engine_entry
     def rollout(
         self,
         state: State,

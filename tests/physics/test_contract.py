@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from physvision import State, Trajectory
 from physvision.core import Coordinates, DeviceError, DtypeError, InputError, ModelError, ShapeError
@@ -85,6 +86,7 @@ ENGINES = {
 # What `torch.func.grad` says, as the very first call of an engine and of a process, and then what backward says.
 FIRST_CALL = """
 import torch
+from torch import nn
 from test_contract import ENGINES
 from physvision import State
 
@@ -283,3 +285,42 @@ def test_a_map_repeats_the_worlds_that_properties_tell_apart(engine):
             return engine.rollout(State(start.q, v), 3, properties=properties).q[:, -1]
 
         torch.testing.assert_close(torch.func.vmap(end)(rows), torch.stack([end(v) for v in rows]))
+
+
+class Reader(nn.Module):
+    """A layer before an engine, and a number of the motion."""
+
+    def __init__(self, engine):
+        super().__init__()
+        start = engine.initial_state(2, torch.float64 if not list(engine.parameters()) else torch.float32)
+        self.engine, self.start = engine, start
+        self.layer = nn.Linear(1, start.q.shape[1]).to(start.q.dtype)
+        nn.init.normal_(self.layer.weight, std=1e-3)
+        nn.init.zeros_(self.layer.bias)
+
+    def forward(self, x):
+        motion = self.engine.rollout(State(self.start.q + self.layer(x).to(self.start.q), self.start.v), 3)
+        return motion.final.q.square().sum()
+
+
+@pytest.mark.extended
+def test_a_compiled_model_has_the_same_motion_and_gradient(engine):
+    model = Reader(engine)
+    x = torch.ones(2, 1, dtype=model.start.q.dtype)
+    expected = model(x)
+    gradient = torch.autograd.grad(expected, model.layer.weight)[0]
+    torch.compiler.reset()
+    value = torch.compile(model, backend="eager")(x)
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(torch.autograd.grad(value, model.layer.weight)[0], gradient)
+
+
+def test_autocast_stops_at_the_engine(engine):
+    """Half-precision states, controls and properties are converted, and what the engine computes is not rounded."""
+    state = engine.initial_state(2, torch.float32)
+    half = State(state.q.bfloat16(), state.v.bfloat16())
+    expected = engine.rollout(State(half.q.float(), half.v.float()), 3)
+    with torch.autocast("cpu", torch.bfloat16), pytest.warns(UserWarning, match="is converted"):
+        motion = engine.rollout(half, 3)
+    assert motion.q.dtype == torch.float32
+    torch.testing.assert_close(motion.q, expected.q)

@@ -33,6 +33,7 @@ from physvision.physics.articulated.settings import SETTINGS
 from physvision.physics.articulated.status import contact_status, rollout_status
 from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Overrides
+from physvision.physics.entry import engine_entry
 from physvision.physics.feedback import Bounds, FeedbackPolicy
 
 
@@ -98,6 +99,7 @@ class Articulation(TreeDynamics):
             f"bodies={self.model.bodies}, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.dt:g}, {self.integrator}"
         )
 
+    @engine_entry
     def rollout(
         self,
         state: State,
