@@ -1,13 +1,13 @@
 """Balls on a cluttered table ten frames ahead, on held-out trials: the autoencoder beside a hand-made tracker.
 
-Trackers are the strongest that a skeptic writes in an hour: they subtract the median of the given frames, registered by
+Trackers are the strongest that a skeptic writes in an hour: they subtract the model's own background, registered by
 the true poses of the camera, convolve the difference with a disc of the ball's true radius and take as many peaks as
 there are balls. One refines the peaks by centroids of the difference, one by the circle of the true radius across which
-colors change most, one takes the centroids of the model's own segmentation, a network trained on the same labels, and
-one takes these and the mean optical flow of each mask, by the model's own flow network. All put them onto the table
-through the true camera, take the velocity from two frames, and predict by the same engine with the *true* properties of
-the trial. The model is given the camera and the walls, as they are, but neither the number of balls nor any of their
-properties.
+colors change most, one takes the centroids of the model's own segmentation, a network trained on the same labels, one
+the places that the model's VGG reads in two windows, and one the segmentation with the mean optical flow of each mask,
+by the model's own flow network. All put them onto the table through the true camera, take the velocity from two frames,
+and predict by the same engine with the *true* properties of the trial. The model is given the camera and the walls, as
+they are, but neither the number of balls nor any of their properties.
 
     physvision generate tabletop --trials 1250 --out data/tabletop
     python experiments/tabletop_predictions.py [--model out/tabletop/checkpoints/last.ckpt] [--data data/tabletop]
@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import Sample, WindowShape
-from physvision.models import PredictiveAutoencoder, TableEncoder, load
+from physvision.models import ClipContext, PredictiveAutoencoder, TableEncoder, load
 from physvision.models.object_order import aligned
 from physvision.models.segmentation import find_instances, match_order
 from physvision.models.tabletop import back_project
@@ -38,7 +38,7 @@ from physvision.trainers import PredictionTraining, Supervision
 from physvision.trainers.batches import context_of
 
 AHEAD = 10
-TRACKERS = ("centroid", "circle", "network", "network and flow")
+TRACKERS = ("centroid", "circle", "network", "VGG", "network and flow")
 # An impact is a change of velocity by this many times that of friction.
 _IMPACT = 3.0
 PROPERTIES = ("radius", "mass", "restitution", "wall_restitution", "sliding_deceleration")
@@ -54,7 +54,7 @@ def tracked(sample: Sample, model: PredictiveAutoencoder) -> dict[str, State]:
     assert isinstance(encoder, TableEncoder)
     context = context_of(sample)
     assert context is not None
-    background = encoder.registered_background(sample.observed, list(range(0, given, 3)), context)
+    background = encoder.segment(sample.observed, context).background
     equal = torch.ones_like(radius)
     frames = []
     for frame in (given - 2, given - 1):
@@ -69,9 +69,14 @@ def tracked(sample: Sample, model: PredictiveAutoencoder) -> dict[str, State]:
             "network": (instances.centroids, instances.confidence + 0.05),
         }
         pose = sample.extrinsics[:, frame]
-        frames.append(
-            {way: (back_project(at, camera.intrinsics.float(), pose, -radius), w) for way, (at, w) in pixels.items()}
-        )
+        places = {
+            way: (back_project(at, camera.intrinsics.float(), pose, -radius), w) for way, (at, w) in pixels.items()
+        }
+        known = ClipContext(sample.extrinsics[:, : frame + 1], context.properties)
+        window = encoder.observe_window(sample.frames[:, : frame + 1], known)
+        assert window.confidence is not None
+        places["VGG"] = window.positions[:, -1].unflatten(1, (-1, 3))[..., :2], window.confidence[:, -1] + 0.05
+        frames.append(places)
     true = sample.ahead.state(0).q.unflatten(1, (-1, 3))[..., :2]  # pyright: ignore
     rows = torch.arange(len(true))[:, None]
     states = {}

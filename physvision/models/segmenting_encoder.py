@@ -231,7 +231,7 @@ class SegmentingEncoder(Encoder):
         self, frames: Tensor, times: list[int], instances: list[Instances], end: int, context: ClipContext
     ) -> Tensor:
         """Background without the objects in frames at `times`, as seen from the pose of the frames before `end`."""
-        covered = torch.stack([found.masks.sum(1) for found in instances], 1)
+        covered = torch.stack([part.masks.sum(1) for part in instances], 1)
         # A cell beside a mask still shows part of the object or of its shadow.
         covered = functional.max_pool2d(covered, 3, 1, 1) > _COVERED
         covered = functional.interpolate(covered.float(), self.size, mode="nearest")[:, :, None]

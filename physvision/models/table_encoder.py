@@ -169,12 +169,12 @@ class TableEncoder(SegmentingEncoder):
         """Observe windows of as many frames as the state needs, which end at the given frames."""
         windows = torch.stack([frames[:, end + 1 - FRAMES : end + 1] for end in ends])
         indices, median = super()._context(frames, context)
-        found, poses = self._segment_context(frames, indices, median)[1], context.extrinsics
+        balls, poses = self._segment_context(frames, indices, median)[1], context.extrinsics
         if poses is None:
-            background = self._masked_background(frames, indices, found, frames.shape[1], context)
+            background = self._masked_background(frames, indices, balls, frames.shape[1], context)
             backgrounds = background.repeat(len(ends), 1, 1, 1)
         else:
-            backgrounds = torch.cat([self._masked_background(frames, indices, found, end + 1, context) for end in ends])
+            backgrounds = torch.cat([self._masked_background(frames, indices, balls, end + 1, context) for end in ends])
             poses = torch.cat([poses[:, end + 1 - FRAMES : end + 1] for end in ends])
         known = {
             name: value.repeat(len(ends), *(1,) * (value.dim() - 1))
@@ -193,8 +193,8 @@ class TableEncoder(SegmentingEncoder):
         indices, median = super()._context(frames, context)
         if not indices:
             return indices, median
-        found = self._segment_context(frames, indices, median)[1]
-        return indices, self._masked_background(frames, indices, found, frames.shape[1], context)
+        balls = self._segment_context(frames, indices, median)[1]
+        return indices, self._masked_background(frames, indices, balls, frames.shape[1], context)
 
     def _segment_context(
         self, frames: Tensor, indices: list[int], background: Tensor

@@ -18,6 +18,9 @@ from physvision.models.tabletop import park_absent, tabletop_leaves
 from physvision.models.track_fit import FittedMotion, MotionTracks, TrackFit, TrackFitSettings
 from physvision.physics.engine import Engine
 
+# Frames that are fitted first, and by how many more each time: so few rarely hold more than one impact. Of all ways to
+# thirty frames the cheapest motion counts.
+_GROWTHS = ((8, 6), (11, 6), (5, 3))
 # A detection without confidence may still be the ball that is looked for.
 _MIN_WEIGHT = 0.05
 # Standard deviation, px and px/s, of what is not read: of a ball that is not matched_mask, and of an empty slot.
@@ -74,13 +77,12 @@ class TableMotion(nn.Module):
         super().__init__()
         settings = settings or TableMotionSettings()
         self.settings, self.dt = settings, engine.dt
-        # Half a dozen frames rarely hold more than one impact.
-        growth = tuple(range(8, settings.max_frames, 6))
+        growths = tuple(tuple(range(first, settings.max_frames, step)) for first, step in _GROWTHS)
         self._fit = TrackFit(
             engine,
             Coordinates(3 * slots, tuple(range(2, 3 * slots, 3))),
             tabletop_leaves,
-            TrackFitSettings(iterations=6, velocity_std=settings.max_speed, growth=growth),
+            TrackFitSettings(iterations=6, velocity_std=settings.max_speed, growths=growths),
         )
 
     @torch.no_grad()

@@ -39,8 +39,9 @@ class TrackFitSettings:
         step: Relative step of finite differences.
         damping: Initial damping; raising it makes first steps more careful.
         velocity_std: Prior standard deviation of the velocities at the first frame, 1/s.
-        growth: Numbers of first frames that are fitted before all are, ascending: each fit starts from the one before.
-            Impacts give the cost many minima, and a motion that is right up to an impact starts near the right one.
+        growths: Ways to the fit of all frames: numbers of first frames that are fitted before, ascending, each fit from
+            the one before. Impacts give the cost many minima; a motion that is right up to an impact starts near the
+            right one, and of several ways, which end in different minima, the cheapest motion of each world counts.
     """
 
     iterations: int = 10
@@ -48,7 +49,7 @@ class TrackFitSettings:
     step: float = 1e-4
     damping: float = 1e-2
     velocity_std: float = 10.0
-    growth: tuple[int, ...] = ()
+    growths: tuple[tuple[int, ...], ...] = ((),)
 
 
 @dataclass(frozen=True)
@@ -161,14 +162,22 @@ class TrackFit:
         """
         if len(tracks.times) < 2:
             raise InputError(f"tracks: expected two frames or more, got {len(tracks.times)}")
-        steps, x = self.settings.iterations if iterations is None else iterations, None
-        # Two positions determine a motion.
-        counts = [count for count in self.settings.growth if tracks.times[1] < count < tracks.count]
-        for count in counts:
-            problem = _Problem(self, tracks.first(count), priors, known or {})
-            x = problem.descend(problem.start() if x is None else x, steps)[0]
+        steps = self.settings.iterations if iterations is None else iterations
         problem = _Problem(self, tracks, priors, known or {})
-        return problem.result(*problem.descend(problem.start() if x is None else x, steps))
+        minima = [self._minimum(growth, problem, steps) for growth in self.settings.growths]
+        cheapest = torch.stack([cost for _, cost, *_ in minima]).argmin(0)
+        rows = torch.arange(len(cheapest), device=cheapest.device)
+        return problem.result(*(torch.stack(parts)[cheapest, rows] for parts in zip(*minima, strict=True)))
+
+    def _minimum(self, growth: tuple[int, ...], problem: _Problem, steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Fit the first frames, more and more, and then all; see `_Problem.descend`."""
+        x, tracks = None, problem.tracks
+        # Two positions determine a motion.
+        for count in growth:
+            if tracks.times[1] < count < tracks.count:
+                part = problem.restricted(tracks.first(count))
+                x = part.descend(part.start() if x is None else x, steps)[0]
+        return problem.descend(problem.start() if x is None else x, steps)
 
 
 class _Problem:
@@ -180,6 +189,10 @@ class _Problem:
         self.read, self.std = tracks.positions.double(), tracks.std.double()
         self.means, self.stds = ({name: value.double() for name, value in part.items()} for part in priors)
         self.size = self.read.shape[-1]
+
+    def restricted(self, tracks: MotionTracks) -> _Problem:
+        """Problem of fewer frames with the same priors."""
+        return _Problem(self.fit, tracks, (self.means, self.stds), self.known)
 
     def start(self) -> Tensor:
         """The first position with its velocity or else a parabola through the first ones, at the prior's means."""

@@ -1,4 +1,4 @@
-"""Where the world of networks ends: `torch.compile` and `torch.autocast` stop at the entry of an engine."""
+"""Entry of engines, at which `torch.compile` and `torch.autocast` stop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def engine_entry(method: Method) -> Method:
     def call(self: Any, state: State, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             # Not where the package is imported: this imports the compiler, which takes seconds.
-            return torch.compiler.disable(call)(self, state, *args, **kwargs)
+            uncompiled: Any = torch.compiler.disable(call)
+            return uncompiled(self, state, *args, **kwargs)
         device = state.q.device.type
         if not torch.is_autocast_enabled(device):
             return method(self, state, *args, **kwargs)

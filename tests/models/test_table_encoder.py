@@ -213,8 +213,8 @@ def test_windows_of_a_clip_are_read_as_they_are_by_themselves_before_its_backgro
     for end, window in zip((5, 8), windows, strict=True):
         recent = slice(end - 2, end + 1)
         indices, median = SegmentingEncoder._context(encoder, frames, context)
-        found = encoder._segment_context(frames, indices, median)[1]
-        registered = encoder._masked_background(frames, indices, found, end + 1, context)
+        balls = encoder._segment_context(frames, indices, median)[1]
+        registered = encoder._masked_background(frames, indices, balls, end + 1, context)
         alone = encoder.encode(
             frames[:, recent], ClipContext(context.extrinsics[:, recent], context.properties), False, registered
         )[0]

@@ -5,7 +5,7 @@ import torch
 
 from physvision.core import Coordinates, InputError, State
 from physvision.models import swing, swing_leaves
-from physvision.models.track_fit import MotionTracks, TrackFit
+from physvision.models.track_fit import MotionTracks, TrackFit, TrackFitSettings
 
 ANGLES = Coordinates(2, (0, 1))
 PRIORS = {"length": (0.8, 0.02), "mass": (1.25, 0.43), "joint_damping": (0.05, 0.02)}
@@ -80,3 +80,21 @@ def test_one_frame_is_refused():
     tracks = MotionTracks(q[:, :1], torch.ones(2, 1, 2), (0,), 1)
     with pytest.raises(InputError, match="two frames or more"):
         TrackFit(swing(), ANGLES, swing_leaves)(tracks, priors(2))
+
+
+def test_of_several_ways_to_all_frames_the_cheapest_motion_of_each_world_counts():
+    _, _, q = motions(12, 0.02)
+    tracks = MotionTracks(q, torch.full_like(q, 0.02), tuple(range(30)), 30)
+    ways = [(), (4,), (6, 9)]
+    alone = [
+        TrackFit(swing(), ANGLES, swing_leaves, TrackFitSettings(iterations=1, growths=(way,)))(tracks, priors(12))
+        for way in ways
+    ]
+    together = TrackFit(swing(), ANGLES, swing_leaves, TrackFitSettings(iterations=1, growths=tuple(ways)))(
+        tracks, priors(12)
+    )
+    costs = torch.stack([fitted.cost for fitted in alone])
+    assert len(costs.argmin(0).unique()) > 1
+    torch.testing.assert_close(together.cost, costs.min(0).values)
+    states = torch.stack([fitted.state.q for fitted in alone])
+    torch.testing.assert_close(together.state.q, states[costs.argmin(0), torch.arange(12)])
