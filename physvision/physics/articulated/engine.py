@@ -151,9 +151,9 @@ class Articulation(TreeDynamics):
             return Trajectory(q, v, rollout_status(*report), self.dt)
         check = None
         if self.contact.law is None and wrenches is None and not self.rows["transmissions"]:
-            check = partial(
-                self._first_energy_gain, Trajectory(q.detach(), v.detach(), None, self.dt), torque, properties
-            )
+            # The status may outlive the motion: it keeps numbers, not the graph behind them.
+            path = Trajectory(q.detach(), v.detach(), None, self.dt)
+            check = partial(self._first_energy_gain, path, None if torque is None else torque.detach(), properties)
         return Trajectory(q, v, contact_status(*report, first_energy_gain=check), self.dt)
 
     @torch.no_grad()

@@ -153,15 +153,18 @@ class World(MechanicalEngine):
         check = None
         if self._conserves_energy and not is_functorch_wrapped_tensor(failed):
             path = Trajectory(q.detach(), v.detach(), None, self.dt)
-            check = partial(self._first_energy_gain, path, controls, properties)
+            # The status may outlive the motion: it keeps numbers, not the graph behind them.
+            check = partial(self._first_energy_gain, path, None if controls is None else controls.detach(), properties)
         is_good = is_known_negative(failed) and is_known_negative(underresolved)
         return Trajectory(q, v, Status.deferred(make) if is_good else make(), self.dt)
 
     @property
     def _conserves_energy(self) -> bool:
         """If true, the world has joints, and nothing but forces on bodies gives it energy."""
-        is_driven = any(body.kinematic for body in self.model.bodies) or any(motor >= 0 for motor in self.model.motors)
-        return bool(self.model.joints) and not is_driven
+        model = self.model
+        if not model.joints:
+            return False
+        return not any(motor >= 0 for motor in model.motors) and not any(body.kinematic for body in model.bodies)
 
     @torch.no_grad()
     def _first_energy_gain(self, path: Trajectory, controls: Tensor | None, properties: Overrides) -> Tensor:
