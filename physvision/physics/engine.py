@@ -183,12 +183,9 @@ class Engine(nn.Module):
                 f"linearize: expected at most {MAX_LINEARIZED_VELOCITIES} velocities, got {self.nv}; compute "
                 "gradients of a loss instead"
             )
-        rows = 2 * self.nv
-        batch, like = state.batch, state.q
+        rows, batch, like = 2 * self.nv, state.batch, state.q
         known = None if properties is None else self.checked(properties, batch).repeat(rows, self.properties)
-        dq = like.new_zeros(batch * rows, self.nv, requires_grad=True)
-        dv = like.new_zeros(batch * rows, self.nv, requires_grad=True)
-        du = like.new_zeros(batch * rows, self.nu, requires_grad=True)
+        dq, dv, du = (like.new_zeros(batch * rows, size, requires_grad=True) for size in (self.nv, self.nv, self.nu))
         with torch.enable_grad():
             start = state.detach().repeat(rows)
             u = du if control is None else control.detach().repeat_interleave(rows, 0) + du
