@@ -168,8 +168,8 @@ class TableEncoder(SegmentingEncoder):
     def _read_windows(self, frames: Tensor, ends: list[int], context: ClipContext) -> list[Observation]:
         """Observe windows of as many frames as the state needs, which end at the given frames."""
         windows = torch.stack([frames[:, end + 1 - FRAMES : end + 1] for end in ends])
-        indices, median = super()._context(frames, context)
-        balls, poses = self._segment_context(frames, indices, median)[1], context.extrinsics
+        indices, _, balls = self._first_look(frames, context)
+        poses = context.extrinsics
         if poses is None:
             background = self._masked_background(frames, indices, balls, frames.shape[1], context)
             backgrounds = background.repeat(len(ends), 1, 1, 1)
@@ -190,11 +190,15 @@ class TableEncoder(SegmentingEncoder):
 
     def _context(self, frames: Tensor, context: ClipContext) -> tuple[list[int], Tensor]:
         """Choose frames before the last three, and compute the background behind the balls that a first look finds."""
-        indices, median = super()._context(frames, context)
+        indices, median, balls = self._first_look(frames, context)
         if not indices:
             return indices, median
-        balls = self._segment_context(frames, indices, median)[1]
         return indices, self._masked_background(frames, indices, balls, frames.shape[1], context)
+
+    def _first_look(self, frames: Tensor, context: ClipContext) -> tuple[list[int], Tensor, list[Instances]]:
+        """Choose frames before the last three, and return them, their median, and the balls found before it."""
+        indices, median = super()._context(frames, context)
+        return indices, median, self._segment_context(frames, indices, median)[1]
 
     def _segment_context(
         self, frames: Tensor, indices: list[int], background: Tensor
