@@ -19,10 +19,12 @@ from typing import Any
 
 import cv2
 import numpy as np
-from claims import Claim, write_claims
 from jsonargparse import auto_cli
 
 from physvision import video
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 FPS, MAX_BYTES = 30, 2 * 2**30
 

@@ -13,6 +13,7 @@ kept.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,12 +27,14 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import torch
-from claims import Claim, write_claims
 from jsonargparse import auto_cli
 from torch_articulated import TorchTree
 
 from physvision import State
 from physvision.physics import articulated
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 DT = 1e-3

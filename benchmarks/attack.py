@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from attack_targets import TARGETS
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
 from claims import Claim, write_claims
 
 # Processor time that a mutant may take, and time that may pass beside other work, s.

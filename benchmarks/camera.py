@@ -13,15 +13,19 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
-from claims import Claim, write_claims
 from torch import Tensor
 
 from physvision.camera import Camera, RayCaster
 from physvision.core import Box, Circle, Cylinder, Disc, Rectangle, Shape, Sphere
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 HEIGHT, WIDTH = 96, 288
 PLACES = ((-2.4, 0.0, 0.1), (-1.2, 0.4, -0.1), (0.0, -0.3, 0.0), (1.2, 0.2, 0.15), (2.4, 0.0, -0.1))

@@ -11,6 +11,7 @@ world and in a batch, the time of each as a share of one's alone: it should be l
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,13 +19,15 @@ from pathlib import Path
 
 import mujoco
 import torch
-from claims import Claim, write_claims
 from jsonargparse import auto_cli
 
 from physvision import State
 from physvision.core import Placed, Plane, Sphere
 from physvision.physics import articulated
 from physvision.physics.articulated.loading import translate
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 LAIKAGO = Path(__file__).parents[1] / "tests" / "data" / "laikago.urdf"
 TOE, STIFFNESS, DAMPING = 0.0265, 300.0, 10.0

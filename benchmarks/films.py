@@ -13,17 +13,20 @@ the humanoid, which needs MUJOCO_GL=egl or osmesa.
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from pathlib import Path
 
 import cv2
 import mujoco
-from claims import Claim, write_claims
 from film_scenes import Motion, motions
 from jsonargparse import auto_cli
 
 from physvision.core import State
 from physvision.rendering import film_frames
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 SIZE = (480, 640)
 

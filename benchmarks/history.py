@@ -2,8 +2,8 @@
 
     python benchmarks/history.py [--folder benchmarks/history] [--out out/history.png]
 
-Every run of a script leaves one JSON file in the folder `history` beside it (see claims.py). A panel
-shows the claims of one script over the dates of its runs, relative to the first run; the table lists first and last.
+A run that `experiments/run.py` keeps is one JSON file in the folder `history` beside its script. A panel shows the
+claims of one script over the dates of its runs, relative to the first run; the table lists first and last.
 """
 
 from __future__ import annotations

@@ -28,13 +28,15 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import torch
-from claims import Claim, write_claims
 from jsonargparse import auto_cli
 
 from physvision import State
 from physvision.core import PhysvisionError, UnsupportedError
 from physvision.physics import articulated
 from physvision.physics.articulated.loading.model_files import compile_model
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 CORPUS = Path(__file__).with_suffix(".csv")
 STATES = 10

@@ -11,18 +11,22 @@ squared final position with respect to the masses. Memory is what autograd store
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import rigid2d_scenes as scenes
 import torch
-from claims import Claim, write_claims
 from jsonargparse import auto_cli
 from torch import Tensor
 
 from physvision.physics import rigid2d
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from claims import Claim, write_claims
 
 STEPS = 100
 PLACES, SPEEDS = [(100, 100), (250, 120), (200, 300)], [(150, 80), (-120, 100), (60, -170)]

@@ -17,6 +17,7 @@ from statistics import median
 
 import mujoco
 import torch
+from claims import Claim, write_claims
 from jsonargparse import auto_cli
 from panel import panel, save
 from torch import Tensor
@@ -116,6 +117,12 @@ def main(noise: float = 2.0, draws: int = 5, out: Path = Path("out"), filmed: bo
     middle = [median(map(abs, entry)) for entry in (times, sizes)]
     print(f"time off by {1e3 * middle[0]:.2f} ms in the median, {1e3 * worst[0]:.2f} ms at worst")
     print(f"size off by {100 * middle[1]:.2f} % in the median, {100 * worst[1]:.2f} % at worst")
+    offs = {"time": ([1e3 * abs(at) for at in times], "ms"), "size": ([100 * abs(size) for size in sizes], "%")}
+    claims = [
+        Claim(f"error of a push's {name}, largest", max(off), unit, (min(off), max(off)), tuple(range(draws)))
+        for name, (off, unit) in offs.items()
+    ]
+    print(write_claims(__file__, claims))
     (low, high), (minimum, limit) = uncertainty(task, z).interval(0.9).tolist()
     print(f"of the first draw, 90 % intervals: time {low:.4f} to {high:.4f} s, size {minimum:.3f} to {limit:.3f} N s")
     motion = task.rollout(z[None])

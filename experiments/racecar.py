@@ -18,6 +18,7 @@ from statistics import median
 
 import matplotlib as mpl
 import torch
+from claims import Claim, write_claims
 from evolution import evolve
 from hard_replay import replay
 from jsonargparse import auto_cli
@@ -188,7 +189,7 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
     torch.set_num_threads(1)
     place(torch.tensor([FIRST], dtype=torch.float64), False)  # kernels are loaded
     print(f"{'':<17}{'':<16}{'rollouts':>18}{'seconds':>10}{'friction':>12}{'error':>10}{'place, mm':>12}")
-    met, courses = True, {}
+    met, courses, claims = True, {}, []
     for variant in VARIANTS:
         for method in ("Gauss–Newton", "Adam"):
             course = estimated(variant, method)
@@ -212,6 +213,9 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
         if results:
             counts = [entry.evaluations for entry in results]
             friction = results[0].values[:1].exp()
+            needed = len(courses[variant.name].places)
+            quantity = f"rollouts until a car's friction is known, {variant.name[4:]}"
+            claims.append(Claim(quantity, needed, "rollouts", None, (), median(counts), "CMA-ES, as here"))
             count = f"{median(counts):.0f} ({min(counts)} to {max(counts)})"
             with torch.no_grad():
                 reached = float(place(friction, variant.brakes))
@@ -223,6 +227,7 @@ def main(seeds: int = 5, points: int = 60, out: Path = Path("out"), filmed: bool
             f"{'':<17}at the true friction {1e3 * (float(motion.final.q[0, 0]) - variant.target):.4f} mm from the "
             f"closed form; {1e3 * float(again.final.q[0, 0] - motion.final.q[0, 0]):.2f} mm off in MuJoCo"
         )
+    print(write_claims(__file__, claims))
     print(f"place within 1 mm, friction within 1 % and 5 %, at most {BAR} iterations: {'met' if met else 'MISSED'}")
     draw(courses, points, out / "racecar.png")
     print(f"figure: {out / 'racecar.png'}")

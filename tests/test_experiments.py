@@ -26,8 +26,9 @@ from physvision.physics.articulated import scenes
 
 
 @pytest.fixture(autouse=True)
-def experiments(monkeypatch):
+def experiments(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "experiments")
+    monkeypatch.setenv("PHYSVISION_CLAIMS", str(tmp_path / "claims"))
 
 
 def test_lengths_of_a_pendulum_are_learned(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def claims_module(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "experiments")
     return import_module("claims")
 
 
@@ -21,7 +21,8 @@ def cached_results(monkeypatch):
     return import_module("result_cache").cached_results
 
 
-def test_a_run_is_written_beside_its_script(tmp_path, monkeypatch, claims_module):
+def test_a_run_is_written(tmp_path, monkeypatch, claims_module):
+    monkeypatch.setenv("PHYSVISION_CLAIMS", str(tmp_path / "kept"))
     monkeypatch.setattr("sys.argv", ["benchmarks/speed.py", "--rounds", "3 4"])
     script = tmp_path / "benchmarks" / "speed.py"
     script.parent.mkdir()
@@ -29,7 +30,7 @@ def test_a_run_is_written_beside_its_script(tmp_path, monkeypatch, claims_module
     Claim = claims_module.Claim
     claims = [Claim("step", 2.5, "µs", (2.0, 3.0), (0, 1), 7.5, "peer 1.2"), Claim("ratio", 0.5)]
     path = claims_module.write_claims(script, claims)
-    assert path.parent == script.parent / "history" / "speed"
+    assert path.parent == tmp_path / "kept" / "speed"
     assert path.name.endswith("-unknown.json")
     run = json.loads(path.read_text())
     assert run["command"] == "python benchmarks/speed.py --rounds '3 4'"
@@ -37,7 +38,9 @@ def test_a_run_is_written_beside_its_script(tmp_path, monkeypatch, claims_module
     assert run["claims"][0]["reference"] == 7.5
 
 
-def test_the_commit_says_whether_files_differ_from_it(tmp_path, claims_module):
+def test_the_commit_says_whether_files_differ_from_it(tmp_path, monkeypatch, claims_module):
+    monkeypatch.chdir(tmp_path)  # without a folder, claims go to out/claims
+
     def git(*arguments):
         identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
         return subprocess.run(

@@ -1,4 +1,8 @@
-"""Claims that a script measures, written as one JSON file for each run and commit."""
+"""Claims that a script measures, as one JSON file for each run.
+
+A script calls `write_claims`, which writes to `out/claims`. `experiments/run.py NAME` runs the script and keeps the
+file in the folder `history` beside it, from which docs/results.md is made.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,16 @@ import datetime
 import json
 import os
 import platform
+import resource
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = "PHYSVISION_CLAIMS"  # environment variable of the folder that files are written to
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,9 @@ class Claim:
 
 
 def write_claims(script: str | Path, claims: Sequence[Claim]) -> Path:
-    """Write claims to the folder `history` beside the script, as NAME/DATE-COMMIT.json.
+    """Write the claims of a run as FOLDER/NAME/DATE-COMMIT.json.
+
+    The folder is `out/claims` in the current directory, or that of the environment variable PHYSVISION_CLAIMS.
 
     Args:
         script: Path of the script, `__file__`.
@@ -47,20 +57,35 @@ def write_claims(script: str | Path, claims: Sequence[Claim]) -> Path:
     script = Path(script).resolve()
     now = datetime.datetime.now(datetime.UTC)
     commit = _commit(script.parent)
+    inside = script.is_relative_to(ROOT)
     run = {
-        "script": script.stem,
-        "command": shlex.join(["python", *sys.argv]),
+        "script": script.relative_to(ROOT).as_posix() if inside else script.name,
+        "command": shlex.join(["python", *_from_root(sys.argv)]),
         "commit": commit,
         "date": now.isoformat(timespec="seconds"),
+        "seconds": round(_processor_seconds()),
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "python": platform.python_version(),
         "claims": [asdict(claim) for claim in claims],
     }
-    path = script.parent / "history" / script.stem / f"{now:%Y-%m-%d}-{commit}.json"
+    folder = Path(os.environ.get(FOLDER) or "out/claims")
+    path = folder / script.stem / f"{now:%Y-%m-%d}-{commit}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(run, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
+
+
+def _from_root(arguments: list[str]) -> list[str]:
+    """Arguments of a script, the path of the script relative to the root of the repository."""
+    script = Path(arguments[0]).resolve()
+    return [script.relative_to(ROOT).as_posix() if script.is_relative_to(ROOT) else arguments[0], *arguments[1:]]
+
+
+def _processor_seconds() -> float:
+    """Processor time of this process and of its children that have ended, s."""
+    usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _commit(folder: Path) -> str:
