@@ -135,6 +135,8 @@ class SelectionSettings:
         rest_samples: Positions whose median is the position of rest.
         min_reflection_cosine: Cosine between two color differences from the background above which one may be a
             reflection of the other.
+        max_part_distance: Distance of two centers below which both move as one body, relative to the sum of the radii:
+            two squares side by side have 0.89. Raising it takes more bodies that touch for one.
         max_previewed: Number of tracklets, the longest ones, among which objects are selected during the tracking.
     """
 
@@ -144,6 +146,7 @@ class SelectionSettings:
     rest_distance: float = 0.1
     rest_samples: int = 5
     min_reflection_cosine: float = 0.9
+    max_part_distance: float = 0.85
     max_previewed: int = 12
 
 

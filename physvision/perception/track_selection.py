@@ -182,7 +182,11 @@ def _is_reflection(tracklet: Tracklet, source: Tracklet, settings: SelectionSett
     # A part of the same object keeps its distance.
     offset = np.median(positions - source_positions, axis=0)
     is_rigid = np.median(np.abs(positions - source_positions - offset), axis=0).max() < 0.25 * source.size
-    return bool(is_rigid and np.linalg.norm(offset) < 1.5 * source.size and dissimilarity(tracklet, source) > 0.8)
+    distance = float(np.linalg.norm(offset))
+    is_marking = distance < 1.5 * source.size and dissimilarity(tracklet, source) > 0.8
+    # Where a body looks like the background, as in low light, it shows as several parts; other bodies lie side by side.
+    is_within = distance < settings.max_part_distance * (tracklet.size + source.size) / 2
+    return bool(is_rigid and (is_marking or is_within))
 
 
 def _shares_hue(tracklet: Tracklet, source: Tracklet, min_cosine: float) -> bool:

@@ -29,3 +29,11 @@ def test_what_moves_alike_is_a_reflection_only_in_colors_on_the_way_to_what_is_b
     second = tracklet(np.stack([300 + 0.6 * swing, np.full(60, 250.0)], 1), color)
     selection, _ = select_tracklets([ball, second], 60, None, "clip", min_objects=2)
     assert len(selection) == count
+
+
+@pytest.mark.parametrize(("distance", "count"), [(12.0, 1), (16.0, 2)], ids=["parts", "side by side"])
+def test_what_moves_along_within_another_body_is_a_part_of_it(distance, count):
+    """In low light a body shows as two parts of one color; circles of 200 square pixels that touch are 16 apart."""
+    path = np.stack([100 + 4.0 * np.arange(60), np.full(60, 100.0)], 1)
+    parts = [tracklet(path, BALL), tracklet(path + np.array([0, distance]), BALL)]
+    assert len(select_tracklets(parts, 60, None, "clip")[0]) == count
