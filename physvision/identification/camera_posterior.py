@@ -43,10 +43,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from physvision.core import PhysvisionError
 from physvision.estimation.autocorrelation import MixturePosterior, mixture_posterior
 from physvision.estimation.unknowns import Unknowns, Values
-from physvision.identification.fitting import Fit, refit
+from physvision.identification.fitting import Fit
 
 _MAX_SQUARE = 9.0  # squared deviation, of three standard deviations, up to which a prior is replaced
 _PRIORS = ("tilt", "keystone", "foreshortening", "distortion")
@@ -90,28 +89,6 @@ def arbitrary_camera_cost(fit: Fit) -> float:
     eigenvalues = torch.linalg.eigvalsh(root[:, None] * covariance * root).clamp(min=0.0)
     probability = view.settings.arbitrary_probability
     return 2 * (log_ratio + math.log(1 / probability - 1)) - float(torch.log1p(eigenvalues).sum())
-
-
-def arbitrary_camera(fit: Fit) -> Fit | None:
-    """Fit the same model with an arbitrary camera; None if the picture is unknown, or the search diverges."""
-    view = fit.evidence.view
-    if not (view.has_camera and view.has_picture) or view.arbitrary:
-        return None
-    return _refit(fit, arbitrary=True)
-
-
-def careful_camera(fit: Fit) -> Fit | None:
-    """Fit the same model with a careful camera; None if the picture is unknown, or the search diverges."""
-    view = fit.evidence.view
-    return _refit(fit, arbitrary=False) if view.has_picture and view.arbitrary else None
-
-
-def _refit(fit: Fit, arbitrary: bool) -> Fit | None:
-    evidence = replace(fit.evidence, view=replace(fit.evidence.view, arbitrary=arbitrary))
-    try:
-        return refit(evidence, fit.model, fit)
-    except PhysvisionError:
-        return None
 
 
 def sample_posterior(fit: Fit, posterior: MixturePosterior, count: int) -> Float[Tensor, "samples unknowns"]:

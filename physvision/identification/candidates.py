@@ -9,11 +9,7 @@ from itertools import combinations
 
 import torch
 
-from physvision.identification.camera_posterior import (
-    CameraFits,
-    arbitrary_camera,
-    careful_camera,
-)
+from physvision.identification.camera_posterior import CameraFits
 from physvision.identification.diagnostics import evaluate_holdout, expected_holdout_error
 from physvision.identification.fitting import Fit, fit_model, max_noise, refit
 from physvision.identification.kinds import KINDS, MotionKind
@@ -87,7 +83,7 @@ class Candidates:
         evidence: Tracks of all candidate objects, the best observed one first.
         fits: Best acceptable fit of each kind.
         rejected: Reason for the rejection of each kind without one.
-        object_fits: All acceptable fits of kinds of one object, to every object.
+        object_fits: All acceptable fits of kinds of one object, to every object; none where a law explains several.
     """
 
     evidence: Evidence
@@ -101,56 +97,71 @@ def fit_candidates(
 ) -> Candidates:
     """Fit each kind of motion to every combination of as many objects as it involves.
 
-    If there are several kinds, those whose law the motion contradicts are rejected, however close their fit.
+    If there are several kinds, those whose law the motion contradicts are rejected, however close their fit. Objects
+    that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only: where a law
+    of several objects explains them, none of fewer objects is tried.
 
     Args:
         evidence: Tracks of all candidate objects, the best observed one first.
         kinds: Candidate kinds by name.
         progress: Function that is called with the name of each stage and the fraction of the work before it.
     """
-    all_fits: list[Fit] = []
+    acceptable: list[Fit] = []
     rejected: dict[str, str] = {}
-    for number, (name, kind) in enumerate(kinds.items()):
-        progress(f"fitting {name.replace('_', ' ')}", TRACKING_END + (FITTING_END - TRACKING_END) * number / len(kinds))
-        fits, reasons = _object_fits(evidence, kind, check_law=len(kinds) > 1)
-        all_fits += fits
-        rejected[name] = next(iter(reasons), "")
-    acceptable: dict[str, list[Fit]] = {name: [] for name in kinds}
-    for fit in _relax_contenders(all_fits):
+    objects = 0
+    for objects in sorted({kind.objects for kind in kinds.values()}, reverse=True):
+        fits: list[Fit] = []
+        for name in [name for name, kind in kinds.items() if kind.objects == objects]:
+            work = FITTING_END - TRACKING_END
+            progress(f"fitting {name.replace('_', ' ')}", TRACKING_END + work * len(rejected) / len(kinds))
+            kind_fits, reasons = _object_fits(evidence, kinds[name], check_law=len(kinds) > 1)
+            fits += kind_fits
+            rejected[name] = next(iter(reasons), "")
+        acceptable = _acceptable_fits(fits, rejected, check_law=len(kinds) > 1)
+        if acceptable:
+            break
+    selected = _select_fits(acceptable, rejected)
+    fewer = f"it explains fewer than {objects} of the objects"
+    reasons = {name: rejected.get(name, fewer) for name in kinds if name not in selected}
+    return Candidates(evidence, selected, reasons, acceptable if objects == 1 else [])
+
+
+def _acceptable_fits(fits: Sequence[Fit], rejected: dict[str, str], check_law: bool) -> list[Fit]:
+    """Return the fits, relaxed, that are close and obey their law, and add to `rejected` why others do not.
+
+    Args:
+        fits: Fits of one number of objects.
+        rejected: Reasons by the name of the kind.
+        check_law: If true, what contradicts the law is not acceptable, however close.
+    """
+    acceptable = []
+    for fit in _relax_contenders(fits):
         if not is_acceptable(fit):
-            rejected[fit.model.kind] = f"its best fit has a residual of {fit.noise:.2g} {evidence.unit}"
-        elif len(kinds) > 1 and (reason := contradiction(fit)):
+            rejected[fit.model.kind] = f"its best fit has a residual of {fit.noise:.2g} {fit.evidence.unit}"
+        elif check_law and (reason := contradiction(fit)):
             rejected[fit.model.kind] = reason
         else:
-            acceptable[fit.model.kind].append(fit)
-    single_fits = [fit for name, kind in kinds.items() if kind.objects == 1 for fit in acceptable[name]]
-    selected = _select_fits(acceptable, single_fits, rejected)
-    return Candidates(evidence, selected, {name: rejected[name] for name in kinds if name not in selected}, single_fits)
+            acceptable.append(fit)
+    return acceptable
 
 
-def _select_fits(
-    fits: Mapping[str, Sequence[Fit]], single_fits: Sequence[Fit], rejected: dict[str, str]
-) -> dict[str, Fit]:
-    """Return the fit of each kind to the objects that are compared, and add the reasons of the others to `rejected`.
+def _select_fits(fits: Sequence[Fit], rejected: dict[str, str]) -> dict[str, Fit]:
+    """Return the fit of each kind to the objects that are compared, and add why others have none to `rejected`.
 
-    Objects that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only: a
-    law of both is preferred. Laws of one object are compared for the object that one of them explains best; a hand, for
-    example, moves beside it, by a law or by none.
+    Laws of one object are compared for the object that one of them explains best; a hand, for example, moves beside it,
+    by a law or by none.
     """
-    objects = max((len(fit.evidence.tracks) for kind_fits in fits.values() for fit in kind_fits), default=0)
-    lead = max(single_fits, key=gain).evidence.tracks[0].name if objects == 1 else ""
+    if not fits:
+        return {}
     selected: dict[str, Fit] = {}
-    for name, kind_fits in fits.items():
-        if not kind_fits:
-            continue
-        if len(kind_fits[0].evidence.tracks) < objects:
-            rejected[name] = f"it explains fewer than {objects} of the objects"
-            continue
-        compared = [fit for fit in kind_fits if objects > 1 or fit.evidence.tracks[0].name == lead]
+    lead = max(fits, key=gain).evidence.tracks
+    for name in dict.fromkeys(fit.model.kind for fit in fits):
+        kind_fits = [fit for fit in fits if fit.model.kind == name]
+        compared = [fit for fit in kind_fits if len(lead) > 1 or fit.evidence.tracks[0].name == lead[0].name]
         if compared:
             selected[name] = _select_objects(compared)
         else:
-            rejected[name] = f"it does not explain {lead}"
+            rejected[name] = f"it does not explain {lead[0].name}"
     return selected
 
 
@@ -303,9 +314,9 @@ def _relax(fit: Fit) -> Fit:
         threshold = evidence.settings.selection.min_autocorrelation
         if not evidence.view.has_camera and fit.uncertainty.autocorrelation > threshold:
             relaxations.append((replace(evidence, view=evidence.view.with_camera()), fit.model))
-        if evidence.view.has_picture and not evidence.view.arbitrary and fit.uncertainty.autocorrelation > threshold:
-            relaxations.append((replace(evidence, view=replace(evidence.view, arbitrary=True)), fit.model))
         refits = []
+        if not evidence.view.arbitrary and fit.uncertainty.autocorrelation > threshold and fit.other_camera is not None:
+            refits.append(fit.other_camera)
         for relaxed_evidence, model in relaxations:
             try:
                 refits.append(refit(relaxed_evidence, model, fit))
@@ -321,7 +332,7 @@ def _relax(fit: Fit) -> Fit:
 
 def compare_cameras(fit: Fit) -> CameraFits:
     """Fit a model with the other prior of the camera too, and return the probabilities of both."""
-    rival = careful_camera(fit) if fit.evidence.view.arbitrary else arbitrary_camera(fit)
+    rival = fit.other_camera
     if rival is None:
         return CameraFits((fit,), (1.0,))
     arbitrary = rival if rival.evidence.view.arbitrary else fit

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import DerivativeError
+from physvision.core import DerivativeError, PhysvisionError
 from physvision.estimation import (
     MotionResidual,
     SampledState,
@@ -76,6 +76,20 @@ class Fit:
         problem = self.problem.truncate(float(self.problem.times[self.holdout_start - 1]))
         optimum = gauss_newton(problem, self.training_starts(), robust=True, tolerance=1e-6, patience=3)
         return replace(self, problem=problem, z=optimum.best_z, linearization=optimum.best_linearization)
+
+    @cached_property
+    def other_camera(self) -> Fit | None:
+        """Fit of the same model with the other prior of the camera; a search, made once.
+
+        None if the picture is unknown, or the search diverges.
+        """
+        view = self.evidence.view
+        if not (view.has_camera and view.has_picture):
+            return None
+        try:
+            return refit(replace(self.evidence, view=replace(view, arbitrary=not view.arbitrary)), self.model, self)
+        except PhysvisionError:
+            return None
 
     def positions(self, times: Float[Tensor, " samples"]) -> Float[Tensor, "samples numbers"]:
         """Return the fitted positions at times of the clip, pixels; NaN before the motion and long after the samples.

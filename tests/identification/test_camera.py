@@ -17,7 +17,7 @@ from physvision.camera import Calibration, read_calibration
 from physvision.core import InputError
 from physvision.datasets import clips
 from physvision.identification import identify
-from physvision.identification.camera_posterior import arbitrary_camera, arbitrary_camera_cost
+from physvision.identification.camera_posterior import arbitrary_camera_cost
 from physvision.identification.candidates import compare_cameras
 from physvision.identification.command import run_command
 from physvision.identification.settings import DEFAULT_SETTINGS
@@ -96,7 +96,7 @@ def test_a_throw_does_not_show_the_foreshortening():
     """Throws absorb every affine map but the direction of gravity: roll shows, foreshortening stays at its prior."""
     clip = clips.draw("projectile", 3)
     result = identify(careful_tracks(clip), "projectile", clip.known, size=clip.filming.size)
-    fit = arbitrary_camera(result.fit)
+    fit = result.fit.other_camera
     assert fit is not None
     low, high = (fit.problem.unknowns.values((fit.z + side * fit.uncertainty.std)[None]) for side in (-1, 1))
     arbitrary = DEFAULT_SETTINGS.view.arbitrary
@@ -126,7 +126,7 @@ def test_the_cost_of_an_arbitrary_camera_is_that_of_its_prior():
     """Against determinants of the whole information matrix."""
     clip = clips.draw("pendulum", 3)
     careful = identify(careful_tracks(clip), "pendulum", clip.known, size=clip.filming.size).fit
-    fit = arbitrary_camera(careful)
+    fit = careful.other_camera
     assert fit is not None
     assert arbitrary_camera_cost(careful) == 0.0
     unknowns, names = fit.problem.unknowns, ("tilt", "keystone", "foreshortening", "distortion")
