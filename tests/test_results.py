@@ -130,3 +130,20 @@ def test_a_new_run_is_compared_with_the_one_that_was_kept(tmp_path, monkeypatch,
     assert run.command_of("throw", runs, ["--seeds", "1"])[1:] == ["experiments/throw.py", "--seeds", "1"]
     with pytest.raises(SystemExit, match="neither a run"):
         run.command_of("thrown", runs, [])
+
+
+def test_the_numbers_of_the_readme_are_those_of_runs():
+    """Values, references, their ratios, numbers in the words of a claim, and seconds as minutes."""
+    results = import_module("results")
+    claims = [claim for runs in results.read_runs().values() for run in runs for claim in run.claims.values()]
+    numbers = set()
+    for claim in claims:
+        pair = [number for number in (claim["value"], claim["reference"]) if number]
+        words = re.findall(r"\d[\d,.]*", f"{claim['name']} {claim['source']}")
+        numbers |= {results.format_value(number) for number in pair} | {word.rstrip(",.") for word in words}
+        numbers |= {f"{max(pair) / min(pair):.2g}" for _ in pair[1:]}
+        numbers |= {str(round(float(word.replace(",", "")) / 60)) for word in words if re.fullmatch(r"[\d,]+", word)}
+    section = (ROOT / "README.md").read_text().split("## How good it is")[1].split("##")[0]
+    mentioned = re.findall(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d", section)
+    assert len(mentioned) > 8
+    assert not set(mentioned) - numbers
