@@ -1,5 +1,6 @@
 """The pages build without a link that leads nowhere, and the code in them does what it says."""
 
+import ast
 import json
 import re
 import subprocess
@@ -126,3 +127,28 @@ def test_a_scene_of_ones_own():
     names: dict = {}
     exec(compile(block, "identify.md", "exec"), names)
     assert names["rod"].follow == list(names["arm"].body_names)
+
+
+# Packages whose names are for users, besides those of the first level.
+INNER = "control/pixels control/policies datasets/clips physics/articulated physics/fluid physics/lcp physics/particle"
+INNER += " physics/rigid2d physics/soft"
+NOT_FOR_USERS = {"app", "kernels"}
+
+
+def test_every_public_name_stands_in_the_reference():
+    """A name that a package re-exports is on a page, by itself or with the module that defines it."""
+    pages = "".join(page.read_text() for page in (ROOT / "docs/reference").glob("*.md"))
+    entries = set(re.findall(r"^::: physvision\.(\S+)", pages, re.MULTILINE))
+    documented = {entry.rpartition(".")[2] for entry in entries}
+    package = ROOT / "physvision"
+    folders = [init.parent for init in package.glob("*/__init__.py") if init.parent.name not in NOT_FOR_USERS]
+    missing, count = [], 0
+    for folder in [*folders, *(package / name for name in INNER.split())]:
+        for node in ast.parse((folder / "__init__.py").read_text()).body:
+            for alias in node.names if isinstance(node, ast.ImportFrom) and node.module else ():
+                count += alias.name == alias.asname
+                module = str(node.module).removeprefix("physvision.")
+                if alias.name == alias.asname and alias.name not in documented and module not in entries:
+                    missing.append(f"{folder.name}.{alias.name}")
+    assert count > 300
+    assert not missing, missing
