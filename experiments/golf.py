@@ -191,8 +191,8 @@ def main(
     print(f"distance after each rollout, m (– where the ball was not hit): {course}")
     print(f"paper: 50 iterations of SGD; ours {len(swing.distances) - 1}, {swing.seconds:.1f} s, ", end="")
     print(f"{swing.distances[-1]:.4f} m; below {CLOSE:g} m in at most {BAR}: {'met' if met else 'MISSED'}")
-    quantity = "rollouts until a golf ball rolls to 5 cm of its target, by 2,000 torques"
-    count = Claim(quantity, len(swing.distances), "rollouts", None, (), BAR, "Degrave et al. 2019, iterations")
+    quantity = "iterations until a golf ball rolls to 5 cm of its target, by 2,000 torques"
+    count = Claim(quantity, len(swing.distances) - 1, "iterations", None, (), BAR, "Degrave et al. 2019, by SGD")
     print(write_claims(__file__, [count, Claim("distance from the target", swing.distances[-1], "m")]))
     for name, torques in {
         "at zero": torch.zeros_like(swing.torques),
