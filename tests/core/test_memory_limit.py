@@ -1,0 +1,32 @@
+"""Tests of the limit of work and memory."""
+
+from __future__ import annotations
+
+import cProfile
+import sys
+
+import pytest
+import torch
+
+from physvision.core import InputError
+from physvision.core.memory_limit import Budget
+
+
+def test_the_profiler_of_the_caller_goes_on_after_a_budget():
+    with cProfile.Profile() as profile:
+        with Budget(10, 10**6):
+            torch.zeros(3)
+        assert isinstance(sys.getprofile(), cProfile.Profile)
+        torch.ones(3).sum().item()
+    names = {entry.code if isinstance(entry.code, str) else entry.code.co_name for entry in profile.getstats()}
+    assert any("item" in name for name in names)
+
+
+def test_the_profiler_of_the_caller_goes_on_after_too_much_work():
+    def work():
+        return None
+
+    with cProfile.Profile(), pytest.raises(InputError, match="more than 5 calls"), Budget(10, 5):
+        for _ in range(10):
+            work()
+    assert sys.getprofile() is None
