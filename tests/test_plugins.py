@@ -15,6 +15,7 @@ import physvision
 from physvision import cli
 from physvision.core import InputError
 from physvision.core.registry import look_up
+from physvision.models import load
 from physvision.plugins import load_plugins
 
 EYE = '''
@@ -205,6 +206,9 @@ def test_a_clip_of_ones_own_is_learned_from_with_an_encoder_of_ones_own(folder, 
     given = ["predict", *common, "clip.mp4", "--checkpoint", "mine.safetensors", "--fps", "30", "--size"]
     assert cli.main([*given, f"{WIDTH},{HEIGHT}", "--out", "p", "--horizon", "0.2", "--force", "--no-film"]) == 0
     assert (folder / "p" / "states.csv").exists()
+    (folder / "scene.xml").unlink()
+    # The checkpoint holds the mechanism itself.
+    assert load("mine.safetensors").engine.joint_names == load(last).engine.joint_names
     assert any((folder / "out" / "own").rglob("events.out.tfevents*"))
 
 

@@ -15,22 +15,27 @@ Part = TypeVar("Part", bound=Callable[..., Any])
 
 _PARTS: dict[str, Callable[..., Any]] = {}
 _NAMES: dict[Callable[..., Any], str] = {}
+_FILE_READERS: set[Callable[..., Any]] = set()
 # Attribute in which a module keeps its registered name and its constructor arguments.
 _NOTE = "_constructor"
 
 
-def register(name: str) -> Callable[[Part], Part]:
+def register(name: str, *, reads_files: bool = False) -> Callable[[Part], Part]:
     """Register a class or function for configurations and checkpoints: `@register("mine.Eye")`.
 
     Args:
         name: Unique name in configurations. A program that loads such a configuration must import the module that
             registers it first.
+        reads_files: If true, it is a function that makes modules from files: a checkpoint describes these by their own
+            class and arguments, so that it needs the files no more.
     """
 
     def decorator(part: Part) -> Part:
         if name in _PARTS:
             raise InputError(f"name: {name!r} is registered already, for {_PARTS[name]!r}")
         _PARTS[name], _NAMES[part] = part, name
+        if reads_files:
+            _FILE_READERS.add(part)
         if isinstance(part, type) and issubclass(part, nn.Module):
             _remember_arguments(part, name)
         return part  # pyright: ignore[reportReturnType]
@@ -60,6 +65,11 @@ def look_up(name: Any) -> Callable[..., Any]:
 def name_of(part: Any) -> str | None:
     """Return the registered name of a class or function, or None."""
     return _NAMES.get(part) if callable(part) else None
+
+
+def reads_files(part: Callable[..., Any]) -> bool:
+    """Return whether a registered function makes modules from files."""
+    return part in _FILE_READERS
 
 
 def note_arguments(module: nn.Module, name: str, arguments: Mapping[str, Any]) -> None:

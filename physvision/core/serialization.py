@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from physvision.core.errors import InputError
-from physvision.core.registry import look_up, name_of, note_arguments, noted_arguments
+from physvision.core.registry import look_up, name_of, note_arguments, noted_arguments, reads_files
 
 CLASS, ARGUMENTS = "class_path", "init_args"
 # Limits far above every honest configuration, so that a hostile one is rejected before it costs time and memory.
@@ -232,7 +232,7 @@ def _build_registered(value: Mapping[str, Any], target: Any, name: str) -> Any:
         raise InputError(
             f"{name or 'configuration'}: expected a {target.__name__}, {value[CLASS]} makes a {type(result).__name__}"
         )
-    if isinstance(result, nn.Module) and not isinstance(factory, type):
+    if isinstance(result, nn.Module) and not isinstance(factory, type) and not reads_files(factory):
         note_arguments(result, value[CLASS], arguments)
     return result
 

@@ -17,7 +17,7 @@ from physvision.core.weights import write_weights
 from physvision.models import build, load, save
 from physvision.models.checkpoints import FORMAT, read_checkpoint
 from physvision.perception.flow import load_flow
-from physvision.physics.articulated import Articulation
+from physvision.physics.articulated import Articulation, scenes
 
 CONFIGURATION = yaml.safe_load("""
 class_path: physvision.models.PredictiveAutoencoder
@@ -278,3 +278,15 @@ def test_the_work_of_building_a_checkpoint_is_limited(tmp_path, monkeypatch):
     monkeypatch.setattr("physvision.models.checkpoints._BUILD_CALLS", 10_000)
     with pytest.raises(CheckpointError, match="needs more than 10,000 calls"):
         load(tmp_path / "m.safetensors", Articulation)
+
+
+def test_a_checkpoint_of_a_model_file_needs_the_file_no_more(tmp_path):
+    source = tmp_path / "swing.xml"
+    source.write_text(scenes.path("cart").read_text())
+    arguments = {"source": str(source), "dt": 0.01}
+    engine = build({"class_path": "physvision.physics.articulated.load", "init_args": arguments}, Articulation)
+    save(tmp_path / "m.safetensors", engine)
+    source.unlink()
+    again = load(tmp_path / "m.safetensors", Articulation)
+    start = engine.initial_state()
+    assert torch.equal(again.rollout(start, 5).q, engine.rollout(start, 5).q)

@@ -1,6 +1,6 @@
 """Trees of rigid bodies in reduced coordinates, differentiable with respect to states, controls and properties."""
 
-from physvision.core.registry import register_all
+from physvision.core.registry import register, register_all
 from physvision.physics.articulated.builders import (
     cartpole as cartpole,
     cartpole_properties as cartpole_properties,
@@ -29,7 +29,8 @@ register_all(
     "physvision.physics.articulated",
     (
         *(Articulation, Body, Compliant, ContactSettings, Fluid, Joint, LoopJoint, Mechanism, ServoSettings),
-        *(Transmission, load, tree),
+        *(Transmission, tree),
         *(cartpole, cartpole_properties, chain, chain_properties, from_dh, from_dh_properties),
     ),
 )
+register("physvision.physics.articulated.load", reads_files=True)(load)
