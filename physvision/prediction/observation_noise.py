@@ -110,7 +110,10 @@ class ObservationNoise:
         apart = (centers[..., None, :] - centers[..., None, :, :]).norm(dim=-1) - radius - radius[:, None]
         apart = apart + torch.diag(torch.full_like(radius, torch.inf))
         gap = torch.minimum(to_border.nan_to_num(torch.inf), apart.nan_to_num(torch.inf).amin(-1))
-        is_near = (gap < torch.maximum(settings.contact_reach * radius, step)).to(q)
+        is_near = gap < torch.maximum(settings.contact_reach * radius, step)
+        # Walls need not be at the border: whatever turns a disc is an impact.
+        turn = functional.pad(centers.diff(dim=1).diff(dim=1).norm(dim=-1).nan_to_num(0.0), (0, 0, 2, 0))
+        is_near = (is_near | (turn > settings.impact_turn * step.clamp_min(settings.error_length))).to(q)
         is_near = functional.max_pool1d(functional.pad(is_near.mT, (_READ_FRAMES - 1, 0)), _READ_FRAMES, 1).mT
         extra = torch.hypot(settings.step_error * step, settings.contact_error * radius * is_near)
         return torch.hypot(usual * repeats.sqrt().repeat_interleave(2, -1), extra.repeat_interleave(2, -1))

@@ -100,6 +100,8 @@ class ClipFitSettings:
         step_error: Error of a disc that moves, in its steps from frame to frame.
         contact_error: Error of a disc near another one or the border of the image, in radii.
         contact_reach: Gap up to which it is, in radii; at least a step from frame to frame.
+        impact_turn: Change of a disc's step from one frame to the next, relative to the step, from which it is taken
+            for an impact.
         hidden_ratio: Ratio of neighboring differences to the usual ones from which a link is taken to be hidden.
         min_deviation: Standard deviations from the checkpoint's value from which a parameter is adapted.
         max_relative_std: Standard deviation, relative to the prior's, up to which the clip determines a parameter.
@@ -128,6 +130,7 @@ class ClipFitSettings:
     max_inflation: float = 2.2
     contact_error: float = 0.01
     contact_reach: float = 0.8
+    impact_turn: float = 0.3
     angle_correlation: float = 0.8
     angle_roughness: float = 0.62
     error_length: float = 0.2
