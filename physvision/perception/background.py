@@ -225,8 +225,9 @@ def _resolve_ambiguity(
         return median, noise
     if ambiguous.mean() > settings.max_changing_fraction:
         raise VideoError(
-            f"{100 * ambiguous.mean():.0f} % of the image keeps changing, so there is no static background: the "
-            "camera moves, or too much else does. Film with a static camera, or select a part of the image with crop"
+            f"{100 * ambiguous.mean():.0f} % of the image keeps changing, by {typical_noise:.0f} of 255 levels, so "
+            "there is no static background: the camera moves, too much else does, or it is noise, as of a GIF with few "
+            "colors. Film with a static camera, give the original clip, or select a part of the image with crop"
         )
     region = cv2.dilate(_fill_holes(ambiguous), np.ones((5, 5), np.uint8))
     inpainted = cv2.inpaint(np.round(median).astype(np.uint8), region, 5, cv2.INPAINT_TELEA).astype(np.float32)

@@ -83,7 +83,8 @@ def find_tracks(
     ]
     # A hand, for instance, seems to move as one object until it is localized.
     if len(candidates) < (objects or 1):
-        raise InputError("the moving object cannot be localized; select it by a box or a color, or cut with crop")
+        message = "the moving object cannot be localized; select it by a box or a color, or cut with crop"
+        raise InputError(". ".join([message, *analysis.noise_notes()]))
     tracks = [analysis.make_track(candidate, index, notes) for index, candidate in enumerate(candidates)]
     return repair_timestamps(apply_cadence(tracks, settings.cadence), settings.timestamps)
 

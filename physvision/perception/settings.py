@@ -20,7 +20,8 @@ class BackgroundSettings:
         min_change: Smallest change that counts as foreground; codec noise stays below it. Raising it loses
             low-contrast objects.
         noise_factor: Foreground threshold in standard deviations of the pixel noise. Raising it loses contrast.
-        min_noisy_change: Foreground threshold above which a note says that the picture is noisy, levels.
+        min_noisy_change: Foreground threshold above which a note says that the picture is noisy, levels; well above
+            `min_change`, so that noise, and not compression, limits the contrast.
         min_jitter: Standard deviation of the camera shift above which jitter is compensated, px; the estimates of a
             static camera scatter by a few hundredths. Raising it leaves jitter in the tracks.
         min_gain_change: Relative change of illumination above which a frame is corrected.
@@ -40,7 +41,7 @@ class BackgroundSettings:
     samples: int = 48
     min_change: float = 12.0
     noise_factor: float = 5.0
-    min_noisy_change: float = 20.0
+    min_noisy_change: float = 15.0
     min_jitter: float = 0.16
     min_gain_change: float = 0.004
     bright_levels: tuple[float, float] = (30.0, 245.0)

@@ -90,6 +90,13 @@ def test_a_still_video_is_refused():
         find_tracks(Clip(torch.from_numpy(frames), torch.arange(20) / 25))
 
 
+def test_noise_that_hides_the_background_is_named():
+    """A GIF with few colors mixes them in patterns that change from frame to frame."""
+    frames = np.random.default_rng(0).normal(120, 25, (20, 64, 96, 3)).clip(0, 255).astype(np.uint8)
+    with pytest.raises(VideoError, match="or it is noise"):
+        find_tracks(Clip(torch.from_numpy(frames), torch.arange(20) / 25))
+
+
 def test_where_nothing_is_seen_in_noise_the_contrast_that_is_lost_is_named():
     frames = np.full((20, 64, 96, 3), 30.0)
     for number, frame in enumerate(frames):
