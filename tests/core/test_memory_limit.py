@@ -23,9 +23,12 @@ def test_the_profiler_of_the_caller_goes_on_after_a_budget():
 
 
 def test_the_profiler_of_the_caller_goes_on_after_too_much_work():
-    def work(calls):
-        return calls and work(calls - 1)
+    def work():
+        return [step() for _ in range(20_000)]
 
-    with cProfile.Profile(), pytest.raises(InputError, match="more than 5 calls"), Budget(10, 5):
-        work(10)
+    def step():
+        return None
+
+    with cProfile.Profile(), pytest.raises(InputError, match="more than 10,000 calls"), Budget(10, 10**4):
+        work()
     assert sys.getprofile() is None
