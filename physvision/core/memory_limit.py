@@ -34,21 +34,17 @@ class Budget(TorchDispatchMode):
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._restore_profiler()
-        super().__exit__(*error)
-
-    def _restore_profiler(self) -> None:
-        """Set the profiler that was there before; that of cProfile is no function, and sets itself."""
+        # That of cProfile is no function, and sets itself.
         if isinstance(self._profiler, cProfile.Profile):
             self._profiler.enable()
         else:
             sys.setprofile(self._profiler)
+        super().__exit__(*error)
 
     def _count_call(self, frame: FrameType, event: str, argument: Any) -> None:
         """Count a call of a function of Python, of this thread."""
         self.remaining_calls -= event == "call"
         if self.remaining_calls < 0:
-            self._restore_profiler()
             raise InputError(f"needs more than {self.max_calls:,} calls to be built, far more than any model of use")
 
     def __torch_dispatch__(
