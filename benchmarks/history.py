@@ -8,21 +8,15 @@ claims of one script over the dates of its runs, relative to the first run; the 
 
 from __future__ import annotations
 
-import json
 import math
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
 from jsonargparse import auto_cli
 
-
-def read_runs(folder: Path) -> dict[str, list[dict]]:
-    """Read all runs below a folder, by script and in the order of their dates."""
-    runs: dict[str, list[dict]] = {}
-    for path in sorted(folder.glob("*/*.json")):
-        run = json.loads(path.read_text(encoding="utf-8"))
-        runs.setdefault(run["script"], []).append(run)
-    return {script: sorted(entries, key=lambda run: run["date"]) for script, entries in runs.items()}
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from results import read_runs
 
 
 def main(folder: Path = Path(__file__).parent / "history", out: Path = Path("out/history.png")) -> None:
@@ -32,7 +26,7 @@ def main(folder: Path = Path(__file__).parent / "history", out: Path = Path("out
         folder: Folder of the runs.
         out: Picture to write.
     """
-    runs = read_runs(folder)
+    runs = {name: [run.record for run in entries] for name, entries in read_runs([folder]).items()}
     if not runs:
         raise SystemExit(f"{folder}: there are no runs; run a benchmark first")
     mpl.use("agg")
