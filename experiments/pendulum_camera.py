@@ -9,22 +9,22 @@ second ahead: of frames that the decoder draws at the true state, and at the sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from held_out import held_out
 from jsonargparse import auto_cli
-from torch.nn import functional
+from swing_predictions import link_likeness
 from torchvision.utils import save_image
 
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import WindowShape
-from physvision.losses import ssim_map
 from physvision.models import CameraDecoder, load
 from physvision.physics import PhysicsLayer
 from physvision.trainers import PredictionTraining, Supervision
 
-AHEAD, DILATION = 20, 3
+AHEAD = 20
 TRUE_LENGTH = 3.0  # m
 
 
@@ -49,7 +49,7 @@ def main(
     links, given = len(trained.scene.objects), trained.scene.frames_in
     angles = Coordinates(links, tuple(range(links)))
     module = PredictionTraining(trained, Supervision(angles)).eval()
-    measured: dict[str, list[torch.Tensor]] = {"now": [], "ahead": [], "at true": [], "at predicted": []}
+    measured: dict[str, list[Sequence[torch.Tensor]]] = {"now": [], "ahead": [], "at true": [], "at predicted": []}
     rows: list[torch.Tensor] = []
     for raw in held_out(data, WindowShape(given, AHEAD, 20), batches, "test"):
         sample = module.prepare(raw)
@@ -59,17 +59,17 @@ def main(
         later = State(true.q[:, AHEAD].float(), true.v[:, AHEAD].float())
         for name, step in (("now", 0), ("ahead", AHEAD)):
             apart = angles.difference(true.q[:, step], forecast.trajectory.q[:, step]).abs()
-            measured[name].append(apart)
+            measured[name].append(apart.unbind(1))
         target = brightness(sample.frames[:, -1])
         rendered = trained.decode(Trajectory.stack([later], None), (0,))[:, 0]
         coverage = trained.coverage(Trajectory.stack([later], None))
-        visible = functional.max_pool2d((coverage > 0.5).float(), 2 * DILATION + 1, 1, DILATION)
         for name, image in (("at true", rendered), ("at predicted", forecast.frames[:, -1])):
-            likeness = (ssim_map(image, target)[:, None] * visible).sum((2, 3)) / visible.sum((2, 3)).clamp_min(1.0)
-            measured[name].append(likeness)
+            measured[name].append([link_likeness(image, target, mask) for mask in (coverage > 0.5).unbind(1)])
         if not rows:
             rows = [target[:8], rendered[:8], forecast.frames[:8, -1]]
-    results = {name: torch.cat(parts).median(0).values.tolist() for name, parts in measured.items()}
+    results = {
+        name: [torch.cat(link).median().item() for link in zip(*parts, strict=True)] for name, parts in measured.items()
+    }
     if isinstance(trained.engine, PhysicsLayer):
         lengths = trained.engine.learned_values["lengths"].tolist()
         results["lengths"] = lengths
