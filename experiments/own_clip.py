@@ -25,6 +25,7 @@ import yaml
 from physvision import video
 from physvision.core import brightness
 from physvision.datasets import Dataset, Windows, WindowShape
+from physvision.models import load
 
 WIDTH, HEIGHT, FPS, GIVEN, AHEAD, BAR = 64, 48, 30, 4, 10, 2.0
 SCENE = """<mujoco><option gravity="0 0 -9.81"/><worldbody><body>
@@ -194,8 +195,6 @@ def main(updates: int = 1500, seconds: float = 10.0, folder: bool = False, devic
 
 def _measure(place: Path) -> float:
     """Compare frames of the exported model with those of the held-out part of the clip."""
-    from physvision.models import load
-
     sys.path.insert(0, str(place))
     importlib.import_module("own_eyes")
     model = load(place / "mine.safetensors").eval()
