@@ -230,7 +230,7 @@ def _table(folder: Path) -> list[Target]:
 
 
 def _training(folder: Path) -> list[Target]:
-    names = ("pendulum.yaml", "billiards.yaml")
+    names = ("pendulum.yaml", "billiards-small.yaml")
     files = [yaml.safe_load((resource_folder("trainers") / name).read_text()) for name in names]
     path = folder / "a.yaml"
 

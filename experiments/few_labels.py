@@ -234,9 +234,9 @@ def measured(module: PredictionTraining, samples: Sequence[Sample]) -> dict[str,
                 errors.setdefault(prefix + name, []).append(apart)
             error = (image.clamp(0, 1) - brightness(sample.frames_at((AHEAD,)))[:, 0]).square()
             errors.setdefault(prefix + "frame MSE", []).append(error.flatten())
-    joined = {name: torch.cat(parts) for name, parts in errors.items()}
-    return {name: float(values.mean() if "MSE" in name else values.median()) for name, values in joined.items()} | {
-        f"{name}, 95 %": float(values.quantile(0.95)) for name, values in joined.items() if "MSE" not in name
+    merged = {name: torch.cat(parts) for name, parts in errors.items()}
+    return {name: float(values.mean() if "MSE" in name else values.median()) for name, values in merged.items()} | {
+        f"{name}, 95 %": float(values.quantile(0.95)) for name, values in merged.items() if "MSE" not in name
     }
 
 
@@ -279,21 +279,23 @@ def main(
         out: Folder of figure and numbers.
     """
     torch.set_num_threads(1)
-    chosen = TASKS[task] if data is None else replace(TASKS[task], data=data)
-    frames = _configuration(chosen.whole)["data"]["shape"]["frames_in"]
-    samples = list(held_out(chosen.data, WindowShape(frames, AHEAD, 20), batches, given_properties=list(chosen.given)))
+    selection = TASKS[task] if data is None else replace(TASKS[task], data=data)
+    frames = _configuration(selection.whole)["data"]["shape"]["frames_in"]
+    samples = list(
+        held_out(selection.data, WindowShape(frames, AHEAD, 20), batches, given_properties=list(selection.given))
+    )
     rows: dict[tuple[float, str], dict[str, float]] = {}
     columns = ("now", "ahead", "ahead, 95 %", "fitted, ahead", "fitted, ahead, 95 %", "frame MSE")
     print(f"{'labeled trials':<16}{'way':<22}" + "".join(f"{name:>20}" for name in columns))
     for fraction in fractions:
         folder = runs / task / f"{fraction:g}"
         encoder = folder / "encoder" / "last.ckpt"
-        trained = train(chosen, "encoder", None, fraction, encoder.parent, updates)
+        trained = train(selection, "encoder", None, fraction, encoder.parent, updates)
         for way in ("encoder", *ways):
             if "alone" in way and fraction == 1.0:
                 continue  # there is no rest
             if way != "encoder":
-                trained = train(chosen, way, encoder, fraction, folder / way.replace(" ", "-"), updates)
+                trained = train(selection, way, encoder, fraction, folder / way.replace(" ", "-"), updates)
             row = rows[fraction, way] = measured(trained, samples)
             values = "".join(f"{row[name]:>20.4g}" if name in row else f"{'':>20}" for name in columns)
             print(f"{100 * fraction:>12g} %  {way:<22}{values}", flush=True)

@@ -228,7 +228,7 @@ def _build_registered(value: Mapping[str, Any], target: Any, name: str) -> Any:
     factory = look_up(value[CLASS])
     arguments = _call_arguments(factory, values, name, complete=True)
     result = factory(**arguments)
-    if isinstance(target, type) and target is not object and not isinstance(result, target):
+    if isinstance(target, type) and target not in (object, Any) and not isinstance(result, target):
         raise InputError(
             f"{name or 'configuration'}: expected a {target.__name__}, {value[CLASS]} makes a {type(result).__name__}"
         )

@@ -10,7 +10,7 @@ import yaml
 
 from physvision import cli
 from physvision.core import InputError, resources
-from physvision.trainers.commands import _CLASSES
+from physvision.trainers.commands import _CLASSES, build_training
 from physvision.trainers.configuration import build_from, read_arguments
 
 # A module that leaves a file behind when it is imported, and when its function is called.
@@ -264,3 +264,9 @@ def test_every_shipped_configuration_is_built(folder, name):
     assert isinstance(built.model, _CLASSES[command][0])
     assert str(built.trainer.default_root_dir) == f"out/{name}"
     assert (built.datamodule is None) == (command == "fit-policy")
+
+
+def test_overlay_alone_says_what_is_missing():
+    """A configuration that only changes another one is not a whole training."""
+    with pytest.raises(InputError, match=r"model\.supervision: missing key 'coordinates'"):
+        build_training(["--config", "billiards-mlp-small.yaml"])
