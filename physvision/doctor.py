@@ -157,7 +157,7 @@ def check_physics() -> None:
     before, after = (sum(engine.energy(state.detach())) for state in (start, end))
     _check("change of the energy", float((after - before).abs().max()), 1e-6)  # pyright: ignore
     (gradient,) = torch.autograd.grad(end.q[0, 0], angles)
-    differences = float(end.q[2, 0] - end.q[1, 0]) / 2e-5
+    differences = float((end.q[2, 0] - end.q[1, 0]).detach()) / 2e-5
     _check("error of the gradient", abs(float(gradient[0, 0]) - differences), 1e-6)
 
 

@@ -41,7 +41,8 @@ def simulate(
         start: Initial state; the reference pose of the file by default.
         ignore: Elements of the file that are left out although they cannot be simulated, such as "contact" or "limit".
         restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
-        base: Base of a root body without a joint, of a file: "fixed", "free", or "auto", as MuJoCo reads it.
+        base: Base of a root body without a joint: "fixed" to the world, "free" to move, "ground", free to move on the
+            plane z = 0, or "auto", as MuJoCo reads the file, which means fixed for a URDF.
     """
     engine = scene if isinstance(scene, Articulation) else load_engine(scene, dt, ignore, restitution, base)
     state = engine.initial_state(dtype=torch.float64) if start is None else start
@@ -57,6 +58,13 @@ def load_engine(
         return scenes.load(scene, dt, list(ignore), restitution)
     contact = articulated.ContactSettings(restitution=restitution or 0.0)
     return articulated.load(scene, dt, base, list(ignore), contact=contact)
+
+
+def tell_fixed_base(scene: str, base: str) -> None:
+    """Tell the user of a URDF file that its base does not move, which the file itself does not say."""
+    if base == "auto" and Path(scene).suffix.lower() == ".urdf":
+        text = "the base is fixed to the world; --base free lets it move, --base ground puts it on a ground"
+        print(f"physvision: {scene}: {text}", file=sys.stderr)
 
 
 def command(
@@ -85,11 +93,13 @@ def command(
         restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
         separate: If true, push apart bodies that overlap at the start. Without it, those that overlap in the reference
             pose are held as they are, and a world with others fails.
-        base: Base of a root body without a joint: "fixed" to the world, "free" to move, or "auto", as MuJoCo reads it.
+        base: Base of a root body without a joint: "fixed" to the world, "free" to move, "ground", free to move on the
+            plane z = 0, or "auto", as MuJoCo reads the file, which means fixed for a URDF.
     """
     path = Path(out) if out else Path("out") / f"{Path(scene).stem}.mp4"
     ignored = [word.strip() for word in (ignore or "").split(",") if word.strip()]
     engine = load_engine(scene, dt, ignored, restitution, base)
+    tell_fixed_base(scene, base)
     table = None if controls is None else read_controls(engine, controls, seconds)
     state = _initial_state(engine, start)
     trajectory = simulate(engine, table, seconds, start=engine.resolve_penetration(state) if separate else state)

@@ -96,10 +96,11 @@ URDF = """<robot name="arm"><link name="base"><inertial><mass value="2"/>
 
 
 @pytest.mark.parametrize(("base", "fall"), [("auto", 0.0), ("fixed", 0.0), ("free", 9.81 / 2)])
-def test_the_base_of_an_arm_falls_only_if_it_is_free(tmp_path, base, fall):
+def test_the_base_of_an_arm_falls_only_if_it_is_free(tmp_path, base, fall, capsys):
     path, out = tmp_path / "arm.urdf", tmp_path / "arm.mp4"
     path.write_text(URDF)
     assert main(["simulate", str(path), "--base", base, "--seconds", "1", "--out", str(out)]) == 0
+    assert ("fixed to the world; --base free" in capsys.readouterr().err) == (base == "auto")
     final = states(out.with_suffix(".safetensors")).final.q[0]
     assert len(final) == (8 if base == "free" else 1)
     assert (-float(final[2]) if base == "free" else 0.0) == pytest.approx(fall, rel=0.02)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 from threading import Timer
 from typing import Any
 
@@ -284,9 +285,12 @@ class RecordedLaunch:
 @cache
 def _compile(kernel: wp.Kernel, device: torch.device) -> None:
     """Load the code of a kernel, with a message if it must be compiled, which takes seconds."""
+    block_dim = 1 if device.type == "cpu" else 256
+    is_compiled = Path(str(wp.config.kernel_cache_dir), kernel.module.get_module_identifier(block_dim)).exists()
     timer = Timer(1.0, lambda: print("physvision: compiling kernels, once on this machine …", file=sys.stderr))
-    timer.start()
-    kernel.module.load(wp.get_device(str(device)), 1 if device.type == "cpu" else 256)
+    if not is_compiled:
+        timer.start()
+    kernel.module.load(wp.get_device(str(device)), block_dim)
     timer.cancel()
 
 

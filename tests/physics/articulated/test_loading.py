@@ -3,6 +3,7 @@
 
 # pyright: reportAttributeAccessIssue=false
 
+import math
 from pathlib import Path
 
 import mujoco
@@ -25,7 +26,7 @@ def test_files(tmp_path):
     binary.write_bytes(b"\xff\xfe\x00\x00")
     with pytest.raises(FileError, match="cannot be read as XML"):
         articulated.load(str(binary))
-    with pytest.raises(InputError, match="base: expected one of auto, fixed, free, got 'floating'"):
+    with pytest.raises(InputError, match="base: expected one of auto, fixed, free, ground, got 'floating'"):
         articulated.load("<mujoco/>", base="floating")
     with pytest.raises(InputError, match="ignore: expected some of contact, pair"):
         articulated.load("<mujoco/>", ignore=("gravity",))
@@ -360,3 +361,39 @@ def test_only_pairs_that_overlap_are_held():
     source = """<mujoco><worldbody><geom type="plane" size="1 1 1" margin="0.03"/>
       <body pos="0 0 1"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
     assert articulated.load(source).held_pairs == ()
+
+
+BRICK = (
+    '<robot name="brick"><link name="brick"><inertial><mass value="1"/>'
+    '<inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>'
+    '<collision><origin rpy="0 {pitch} 0"/><geometry><box size=".6 .2 .1"/></geometry></collision></link></robot>'
+)
+
+
+@pytest.mark.parametrize("pitch", [0.0, 0.3])
+def test_a_urdf_stands_on_a_ground(pitch):
+    """Its lowest point is on the plane z = 0, and it stays above it."""
+    engine = articulated.load(BRICK.format(pitch=pitch), base="ground", dt=0.005)
+    start = engine.initial_state(1, torch.float64)
+    assert float(start.q[0, 2]) == pytest.approx(0.3 * math.sin(pitch) + 0.05 * math.cos(pitch), abs=1e-9)
+    path = engine.rollout(start, 200)
+    assert path.status is not None
+    assert path.status.converged.all()
+    assert float(path.status.penetration) < 1e-5
+    assert float(path.q[0, -1, 2]) == pytest.approx(0.05, abs=1e-3 if pitch else 1e-7)
+
+
+def test_a_ground_of_the_file_is_not_doubled():
+    """A body above it stays where it is."""
+    plane = "<mujoco><worldbody><geom type='plane' size='0 0 1'/><body pos='0 0 1'><geom size='.1'/></body></worldbody></mujoco>"
+    engine = articulated.load(plane, base="ground")
+    assert len(engine.geometry) == 2
+    assert float(engine.initial_state(1).q[0, 2]) == 1.0
+
+
+def test_forces_without_actuators_have_the_names_of_joints():
+    """A joint of several axes has one name for each."""
+    assert articulated.load(BRICK.format(pitch=0), base="free").control_names == tuple(
+        f"brick {kind} {axis}" for kind in ("force", "torque") for axis in "xyz"
+    )
+    assert articulated.chain([1.0, 1.0]).control_names == articulated.chain([1.0, 1.0]).joint_names

@@ -162,4 +162,15 @@ def _control_names(tree: KinematicTree, mechanism: Mechanism) -> tuple[str, ...]
         return mechanism.actuators.names
     transmissions = enumerate(mechanism.transmissions)
     names = (transmission.name or f"transmission {k}" for k, transmission in transmissions)
-    return (*(f"force {k}" for k in range(tree.nv)), *names)
+    return (*_force_names(tree), *names)
+
+
+def _force_names(tree: KinematicTree) -> list[str]:
+    """Names of the generalized forces: those of the joints, with the axis where a joint has several."""
+    axes = {1: [""], 3: [" x", " y", " z"], 6: [f" {kind} {axis}" for kind in ("force", "torque") for axis in "xyz"]}
+    names = [
+        f"{joint}{axis}"
+        for joint, count in zip(tree.joint_names, np.diff(tree.first_velocity).tolist(), strict=True)
+        for axis in axes[count]
+    ]
+    return names if len(set(names)) == len(names) else [f"force {k}" for k in range(tree.nv)]

@@ -52,7 +52,7 @@ from physvision.physics.articulated.model.fluid import Fluid
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 
-BASES = ("auto", "fixed", "free")
+BASES = ("auto", "fixed", "free", "ground")
 INITIAL_PENETRATION = ("hold", "keep", "exclude")
 
 
@@ -79,8 +79,9 @@ def load(
     Args:
         source: Path of the file, or the XML itself.
         dt: Length of a step, s.
-        base: Base of a root body without a joint: "fixed" to the world, "free" to move, or "auto", as MuJoCo reads
-            the file, which fixes it, too.
+        base: Base of a root body without a joint: "fixed" to the world, "free" to move, "ground", free to move on the
+            plane z = 0, which is added if the file has no plane, or "auto", as MuJoCo reads the file, which fixes it,
+            too.
         ignore: Features that may be left out of the simulation: "contact" (all of it), "pair" (collisions that are
             not supported), "rotational_friction" (torsional and rolling), "surface" (adhesion and surface velocity),
             "limit" (of joints), "equality", "tendon", "actuator", "fluid", "gravity_compensation", "friction_loss",

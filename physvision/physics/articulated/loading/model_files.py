@@ -60,7 +60,8 @@ def compile_model(
         source=text if inline else os.path.join(os.getcwd(), text),  # noqa: PTH109, PTH118  with its `..` and links
         is_inline=inline,
         content=content if visual and is_urdf(content) else None,
-        free_roots=base == "free",
+        free_roots=base in ("free", "ground"),
+        ground=base == "ground",
         packages=tuple(str(Path(folder).absolute()) for folder in packages),
     )
     try:

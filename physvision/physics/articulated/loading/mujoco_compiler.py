@@ -38,6 +38,7 @@ class CompilerRequest:
         is_inline: If true, `source` is the XML.
         content: XML of a URDF whose visual elements are kept; None otherwise.
         free_roots: If true, root bodies without a joint get a free one.
+        ground: If true, there is a ground, and free roots are lifted onto it.
         packages: Folders that hold the packages of meshes.
     """
 
@@ -45,6 +46,7 @@ class CompilerRequest:
     is_inline: bool
     content: str | None = None
     free_roots: bool = False
+    ground: bool = False
     packages: tuple[str, ...] = ()
 
 
@@ -72,7 +74,38 @@ def compile_request(request: CompilerRequest) -> mujoco.MjModel:
         for root in specification.worldbody.bodies:
             if not root.joints:
                 root.add_freejoint()
+    if request.ground:
+        _add_ground(specification)
     return specification.compile()
+
+
+def _add_ground(specification: mujoco.MjSpec) -> None:
+    """Add the plane z = 0, unless the world has a plane, and lift free bodies that reach below it."""
+    world, plane = specification.worldbody, mujoco.mjtGeom.mjGEOM_PLANE
+    if not any(geom.type == plane for geom in world.geoms):
+        world.add_geom(type=plane, size=[0, 0, 0.05])
+    free = [root for root in world.bodies if any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in root.joints)]
+    heights = _lowest_points(specification.compile())
+    for root in free:
+        height = heights.get(root.name, 0.0)
+        root.pos[2] -= min(height, 0.0)
+
+
+def _lowest_points(model: mujoco.MjModel) -> dict[str, float]:
+    """Height of the lowest corner of the boxes around the colliding geoms of each root body's tree."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    lowest: dict[str, float] = {}
+    for geom in range(model.ngeom):
+        root = model.body_rootid[model.geom_bodyid[geom]]
+        if root == 0 or not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
+            continue
+        center, half = model.geom_aabb[geom].reshape(2, 3)
+        rotation = data.geom_xmat[geom].reshape(3, 3)
+        height = data.geom_xpos[geom, 2] + rotation[2] @ center - np.abs(rotation[2]) @ half
+        name = model.body(root).name
+        lowest[name] = min(float(height), lowest.get(name, np.inf))
+    return lowest
 
 
 def _with_visual_elements(content: str) -> str:
