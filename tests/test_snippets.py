@@ -9,7 +9,7 @@ from snippets import Block, read_blocks
 
 PYTHON = read_blocks("python")
 # Blocks of more than five seconds.
-LONG = {"data-1", "data-2", "identify-1", "own_video-1", "perception-1"}
+LONG = {"data-1", "data-2", "identify-1", "own_robot-1", "own_robot-3", "own_video-1", "perception-1"}
 
 
 def _check_learning(names):
