@@ -71,7 +71,9 @@ def chain(
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
 ) -> Articulation:
-    """Make a compound pendulum of uniform rods that hangs along −z and rotates about y, with relative angles.
+    """Make a compound pendulum of uniform rods that hangs along −z at zero and rotates about y, with relative angles.
+
+    A single rod swings like a point mass on a string of two thirds of its length.
 
     Args:
         lengths: Lengths of the rods, m.
