@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import importlib
 import re
@@ -77,6 +78,26 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"physvision: there is no command {name!r}; {hint}", file=sys.stderr)
         return 2
     return _call(name, rest)
+
+
+def build_parsers(name: str) -> list[argparse.ArgumentParser]:
+    """Build the parser of a command, or those of its subcommands.
+
+    Args:
+        name: Name of the command, one of `COMMANDS`.
+    """
+    from physvision.options import function_parser, subcommand_parser
+
+    place, function = COMMANDS[name][0].split(":")
+    module, program = importlib.import_module(f"physvision.{place}"), f"physvision {name}"
+    if name in TRAINING:
+        return [module.build_parser(name)]
+    if name in PARSING:
+        return [module.build_parser()]
+    called = getattr(module, function)
+    if isinstance(called, dict):
+        return [subcommand_parser(f"{program} {entry}", command) for entry, command in called.items()]
+    return [function_parser(program, called)]
 
 
 def _call(name: str, arguments: list[str]) -> int:

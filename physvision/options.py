@@ -5,6 +5,7 @@ A configuration file never reaches the parser of the command line, which would i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,18 @@ _CONFIG = "--config"
 
 def run_function(program: str, function: Callable[..., Any], arguments: list[str]) -> Any:
     """Call a function with the options that `arguments` give, required ones by position."""
+    options, values = _split(arguments, "")
+    return function(**_parse(function_parser(program, function), options, _defaults(function, None, values)))
+
+
+def function_parser(program: str, function: Callable[..., Any]) -> ArgumentParser:
+    """Build the parser of a function's arguments, required ones by position."""
     from jsonargparse import ArgumentParser
 
-    options, values = _split(arguments, "")
-    parser = ArgumentParser(prog=program, description=(function.__doc__ or "").strip())
+    parser = ArgumentParser(prog=program, description=_describe(function))
     _add_config(parser)
     parser.add_function_arguments(function, as_group=False, as_positional=True)
-    return function(**_parse(parser, options, _defaults(function, None, values)))
+    return parser
 
 
 def run_subcommand(program: str, commands: dict[str, Command], arguments: list[str], folder: str) -> Any:
@@ -53,24 +59,42 @@ def run_subcommand(program: str, commands: dict[str, Command], arguments: list[s
         parser.parse_args(["--help"])
     if name not in commands:
         raise InputError(f"expected one of {', '.join(commands)}, got {name!r}")
-    command = commands[name]
-    function, *given = command if isinstance(command, tuple) else (command,)
-    kind = given[0] if given and isinstance(given[0], type) else None
+    function, given, kind = _unpack(commands[name])
     options, values = _split(rest, folder)
-    parser = ArgumentParser(prog=f"{program} {name}", description=_summary(command))
-    _add_config(parser)
-    parser.add_function_arguments(function, as_group=False, skip={len(given)})
-    if kind is not None:
-        parser.add_class_arguments(kind, as_group=False)
+    parser = subcommand_parser(f"{program} {name}", commands[name])
     parsed = _parse(parser, options, _defaults(function, kind, values, len(given)))
     if kind is not None:
         given = [kind(**{field.name: parsed.pop(field.name) for field in fields(kind)})]  # pyright: ignore
     return function(*given, **parsed)
 
 
+def subcommand_parser(program: str, command: Command) -> ArgumentParser:
+    """Build the parser of a subcommand's options, the fields of its settings among them."""
+    from jsonargparse import ArgumentParser
+
+    function, given, kind = _unpack(command)
+    parser = ArgumentParser(prog=program, description=_summary(command))
+    _add_config(parser)
+    parser.add_function_arguments(function, as_group=False, skip={len(given)})
+    if kind is not None:
+        parser.add_class_arguments(kind, as_group=False)
+    return parser
+
+
+def _unpack(command: Command) -> tuple[Callable[..., Any], list[Any], type | None]:
+    """Return a command's function, the first argument if it is given, and that argument if it is a class."""
+    function, *given = command if isinstance(command, tuple) else (command,)
+    return function, given, given[0] if given and isinstance(given[0], type) else None
+
+
 def _summary(command: Command) -> str:
     described = command[1] if isinstance(command, tuple) else command
     return (described.__doc__ or "").partition("\n")[0]
+
+
+def _describe(function: Callable[..., Any]) -> str:
+    """Return a function's docstring without the sections on arguments and errors, which are those of options."""
+    return re.split(r"\n\s*(?:Args|Returns|Raises):", function.__doc__ or "")[0].strip()
 
 
 def _add_config(parser: ArgumentParser) -> None:

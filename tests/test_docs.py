@@ -4,10 +4,12 @@ import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from physvision.cli import COMMANDS, TRAINING
 from physvision.identification.scene_names import find_entry
 from physvision.physics.articulated import load
 from physvision.physics.articulated.model.properties import TreeProperties
@@ -40,7 +42,8 @@ def test_every_link_leads_somewhere(tmp_path):
         result = page.relative_to(ROOT / "docs").with_suffix("")
         built = tmp_path / "site" / (result if result.name != "index" else result.parent) / "index.html"
         assert built.exists(), f"{page} is not among the pages that are built"
-    # The reference holds what docstrings say.
+    # The reference holds what docstrings and parsers say.
+    assert 'id="learn-sac"' in (tmp_path / "site/reference/commands/index.html").read_text()
     assert "States and predictions of a whole video" in (tmp_path / "site/reference/predict/index.html").read_text()
 
 
@@ -76,3 +79,38 @@ def test_every_public_name_stands_in_the_reference():
                     missing.append(f"{folder.name}.{alias.name}")
     assert count > 300
     assert not missing, missing
+
+
+def command_lines() -> list[tuple[str, str, list[str]]]:
+    """Page, command and options of every line `physvision …` in README and docs."""
+    lines = []
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        text = re.sub(r"\\?\n {6,}(?=-)", " ", page.read_text())
+        for line in re.findall(r"(?:^ {4}|`)physvision ([a-z][\w-]*(?: [^`\n]*)?)(?:`|$)", text, re.MULTILINE):
+            command, *words = line.partition("#")[0].split()
+            lines.append((page.name, command, [word.partition("=")[0] for word in words if word.startswith("--")]))
+    return lines
+
+
+@pytest.mark.extended
+def test_commands_of_pages_are_those_of_the_parsers(monkeypatch):
+    """The reference lists every option, and pages name no command or option that does not exist."""
+    pytest.importorskip("mkdocs", reason="pip install 'physvision[docs]' builds the pages")
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    sections = dict(
+        re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", import_module("command_pages").render_commands(), re.M | re.S)
+    )
+    assert list(sections) == list(COMMANDS)
+    assert "- `--fps`: Frame rate to resample the video to" in sections["predict"]
+    assert "- `--dt` (default `0.01`): Time step, s." in sections["simulate"]
+    known = {name: set(re.findall(r"`(--[\w.-]+)", section)) for name, section in sections.items()}
+    for name in ("validate", "test"):
+        assert "(#fit)" in sections[name]
+        known[name] = known["fit"]
+    lines = command_lines()
+    assert len(lines) > 60
+    for page, command, options in lines:
+        for option in options:
+            # Sections of a configuration have fields of the class that they name.
+            inner = command in TRAINING and option.startswith(("--data.", "--model.", "--trainer."))
+            assert inner or option in known[command] | {"--help", "--import"}, f"{page}: {command} {option}"

@@ -31,7 +31,7 @@ _CLASSES: dict[str, tuple[type[LightningModule], type[LightningDataModule] | Non
 def run(command: str, arguments: list[str]) -> int:
     """Run `physvision COMMAND ARGUMENTS`; the exit status."""
     if not arguments or {"-h", "--help"} & set(arguments):
-        _help(command)
+        build_parser(command).print_help()
         return 0
     values = read_arguments(arguments)
     if (path := values.get("ckpt_path")) is not None:
@@ -57,7 +57,12 @@ def build_training(arguments: list[str]) -> Training:
     return build_from(read_arguments(arguments), *_CLASSES["fit"])
 
 
-def _help(command: str) -> None:
+def build_parser(command: str) -> ArgumentParser:
+    """Build a parser with the options of a command, which prints them; `read_arguments` reads a command line.
+
+    Args:
+        command: Name of the command.
+    """
     model, data = _CLASSES[command]
     summary = (model.__doc__ or "").partition("\n")[0]
     parser = ArgumentParser(prog=f"physvision {command}", description=summary)
@@ -69,4 +74,4 @@ def _help(command: str) -> None:
     parser.add_class_arguments(model, "model", fail_untyped=False)
     if data is not None:
         parser.add_class_arguments(data, "data", fail_untyped=False)
-    parser.print_help()
+    return parser
