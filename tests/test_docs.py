@@ -1,12 +1,14 @@
 """The pages build without a link that leads nowhere, and the code in them does what it says."""
 
 import ast
+import math
 import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from physvision.cli import COMMANDS, TRAINING
@@ -30,6 +32,26 @@ def test_soft():
 
 def test_fluid():
     assert FlowProperties.table() in (ROOT / "docs/fluid.md").read_text()
+
+
+def test_figures_of_derivations(tmp_path, monkeypatch):
+    """They are on pages, and their curves have the derivatives that the pages derive."""
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    module = import_module("derivations")
+    module.main(tmp_path)
+    pages = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    for name in module.FIGURES:
+        assert (tmp_path / f"{name}.svg").stat().st_size > 10_000
+        assert (ROOT / f"docs/images/{name}.svg").exists()
+        assert f"](images/{name}.svg)" in pages
+
+    def slope(impact):
+        low, high = (float(module.height(start, np.array(0.8), impact)) for start in (1 - 1e-6, 1 + 1e-6))
+        return (high - low) / 2e-6
+
+    assert slope(None) == pytest.approx(0.578, abs=1e-3)
+    assert slope(math.sqrt(0.2)) == pytest.approx(1.0, abs=1e-3)
+    assert (module.covered(-1.99) - module.covered(-2.01)) / 0.02 == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.extended
