@@ -14,6 +14,7 @@ import torch
 from physvision import State
 from physvision.core import UnsupportedError
 from physvision.physics import articulated
+from physvision.physics.articulated.loading.unsupported import IGNORABLE
 
 PAGE = (Path(__file__).parents[3] / "docs" / "articulated.md").read_text()
 SHORT = 1e-8
@@ -77,6 +78,15 @@ def test_the_table_names_nothing_that_is_not_there():
         assert path in known, element
         family = set().union(*(known[entry] for entry in known if entry.split("/")[0] == path.split("/")[0]))
         assert set(row) - {"*"} <= family, element
+
+
+def test_names_to_ignore_are_those_of_the_loader():
+    """The page lists what the loader leaves out, and the table names nothing else as a reason of a refusal."""
+    rows = [f"| `{name}` | {text} |" for name, text in IGNORABLE.items()]
+    assert "\n".join(["| name for `ignore=` | leaves out |", "|---|---|", *rows, ""]) in PAGE
+    kinds = {result.split()[1] for row in table().values() for result in row.values() if result.startswith("rejected")}
+    assert kinds
+    assert kinds <= set(IGNORABLE)
 
 
 FREE = 'contype="0" conaffinity="0"'

@@ -21,10 +21,25 @@ from physvision.physics.articulated.loading.transmissions import (
     unsupported_tendons,
 )
 
-IGNORABLE = (
-    *("contact", "pair", "rotational_friction", "surface", "limit", "equality", "tendon", "actuator", "fluid"),
-    *("gravity_compensation", "friction_loss", "nonlinear", "plasticity", "flex", "sleep", "plugin"),
-)
+# Features that `ignore` leaves out, by name; docs/articulated.md has this table.
+IGNORABLE = {
+    "contact": "all contact of shapes, and what of it cannot be simulated",
+    "pair": "pairs of shapes that have no contact here",
+    "rotational_friction": "torsional and rolling friction; sliding friction stays",
+    "surface": "adhesion and surfaces that move by themselves",
+    "limit": "limits of joints",
+    "equality": "equality constraints, all of them",
+    "tendon": "tendons, all of them",
+    "actuator": "actuators that are not linear, delayed ones, and those that drive no joint and no fixed tendon",
+    "fluid": "all forces of the fluid",
+    "gravity_compensation": "compensation of gravity",
+    "friction_loss": "dry friction of joints and tendons",
+    "nonlinear": "polynomial terms of springs and dampers of joints",
+    "plasticity": "springs of joints that yield",
+    "flex": "flexible bodies",
+    "sleep": "sleeping of bodies",
+    "plugin": "plug-ins",
+}
 _DISABLE = mujoco.mjtDisableBit
 _SCALAR_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 _LINEAR_DYNAMICS = (mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR)
