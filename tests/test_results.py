@@ -30,6 +30,33 @@ def test_the_page_is_made_from_the_runs():
         assert re.fullmatch(r"(\*\*)?-?[\d,.]+(e-?\d+)?(\*\*)?", cell), f"{cell!r} is not one value"
 
 
+COMPARED = {
+    "articulated": ["time of a quadruped's step over", "time of its backward step over"],
+    "camera": ["time of a picture over", "time of a picture with its gradients over"],
+    "contact": ["quadruped, contact=event, forward", "quadruped, mj_step"],
+    "learning": ["steps of 4,096 ants", "the same with gradients"],
+    "rigid2d": ["chain10, batch 1, ", "ball3, batch 1, "],
+}
+
+
+def test_the_comparison_has_the_numbers_of_the_runs():
+    results = import_module("results")
+    text = (ROOT / "docs/comparison.md").read_text()
+    cells = [cell.strip(" *") for line in text.splitlines() if line.startswith("|") for cell in line.split("|")]
+    runs, count = results.read_runs(), 0
+    for name, beginnings in COMPARED.items():
+        names = {claim for run in runs[name] for claim in run.claims if claim.startswith(tuple(beginnings))}
+        for claim in names:
+            count += 1
+            record = results.latest(runs, name, claim).claims[claim]
+            for value in (record["value"], record["reference"]):
+                assert value in (None, 1.0) or results.format_value(value) in cells, f"{name}: {claim}"
+    assert count == 12
+    numbers = [cell for cell in cells if re.match(r"[-−+]?\d", cell)]
+    assert len(numbers) > 60
+    assert [cell for cell in numbers if not re.fullmatch(r"[-−+]?[\d,.]+", cell)] == []
+
+
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_run_can_be_repeated(path):
     run = json.loads(path.read_text())
