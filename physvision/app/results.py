@@ -87,7 +87,8 @@ def describe_result(result: Identification, first_frame: int, indices: Sequence[
         "times": to_list(times, 6),
         "objects": list(indices),
         "observed": to_list(evidence.observed.numpy(), 3),
-        "fitted": to_list(result.positions(times), 3),
+        "fitted": to_list(result.fitted_positions, 3),
+        "span": list(result.span),
         "future": {"times": to_list(future, 6), "positions": to_list(result.positions(future), 2)},
         "energy": _describe_energy(result),
         "command": command,
@@ -95,8 +96,10 @@ def describe_result(result: Identification, first_frame: int, indices: Sequence[
 
 
 def future_times(result: Identification) -> np.ndarray:
-    """Return the times after the clip to which the motion is predicted, s."""
+    """Return the times after the clip to which the motion is predicted, s; none if the fit ends before the clip."""
     evidence = result.evidence
+    if not result.reaches_end:
+        return np.zeros(0)
     count = min(_MAX_FUTURE, math.ceil(_FUTURE_SECONDS / evidence.dt))
     return float(evidence.times[-1]) + evidence.dt * np.arange(1, count + 1)
 

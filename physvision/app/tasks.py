@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from physvision.app.schema import (
 )
 from physvision.app.settings import DEFAULT_SETTINGS, AppSettings
 from physvision.app.what_if import WhatIf
-from physvision.core import InputError
+from physvision.core import InputError, PhysvisionError
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import Identification, identify
 from physvision.identification.kinds import KINDS
@@ -322,7 +323,8 @@ def _fit(session: Session, request: IdentifyRequest, progress: Progress) -> tupl
 def _what_if(result: Identification) -> WhatIf:
     """Return the simulation for the sliders, ready to answer at once."""
     what_if = WhatIf(result)
-    what_if.warm_up()
+    with suppress(PhysvisionError):  # a slider that fails says so when it is moved; the result stands
+        what_if.warm_up()
     return what_if
 
 

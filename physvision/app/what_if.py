@@ -71,9 +71,10 @@ class WhatIf:
         z, values = self._solve(targets) if targets else (self._z, self._begin)
         with torch.no_grad():
             positions = replace(self._fit, z=z).positions(torch.from_numpy(times)).numpy()
-        during_clip = (times >= self._fit.start_time) & (times <= float(self._fit.evidence.times[-1]))
-        if not np.isfinite(positions[during_clip]).all():
+        if not np.isfinite(positions[self.result.in_span(times)]).all():
             raise InputError("the simulation fails at that value")
+        if not self.result.reaches_end:
+            positions[times > self.result.span[1]] = np.nan
         return positions, dict(zip(self._names, values.tolist(), strict=False))
 
     def _solve(self, targets: Mapping[str, float]) -> tuple[Tensor, Tensor]:

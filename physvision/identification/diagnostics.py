@@ -87,6 +87,18 @@ def describe_prediction_gap(fit: Fit, error: float) -> str:
     return "The last third does not follow from the first two: see --from and --to."
 
 
+_MIN_LATER_SAMPLES = 3  # fewer may be outliers at the end of a track
+
+
+def span_warnings(fit: Fit) -> list[str]:
+    """Return a warning if positions are observed after the last sample that was fitted."""
+    start, end = fit.span
+    later = torch.isfinite(fit.evidence.observed).any(1) & (fit.evidence.times > end)
+    if int(later.sum()) < _MIN_LATER_SAMPLES:
+        return []
+    return [f"Fitted from {start:.2f} to {end:.2f} s; later positions do not follow the law, and are left out."]
+
+
 _SLOW_MOTION = "if it was filmed in slow motion, give the frame rate of filming with --fps"
 
 

@@ -66,6 +66,13 @@ class Fit:
         return float(self.evidence.times[self.model.first])
 
     @property
+    def span(self) -> tuple[float, float]:
+        """Times of the first and the last sample that were used, s."""
+        window = slice(self.model.first, self.model.end)
+        used = torch.isfinite(self.evidence.observed[window]).any(1)
+        return self.start_time, float(self.evidence.times[window][used][-1])
+
+    @property
     def holdout_start(self) -> int:
         """First held-out sample, counted from the start of the motion."""
         return 2 * len(self.problem.times) // 3

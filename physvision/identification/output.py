@@ -59,7 +59,7 @@ def _object_columns(index: int) -> slice:
 def _write_states(result: Identification, path: Path, decimal: str) -> None:
     """Write a row for each time, with observed and fitted positions of each object; y down."""
     times, observed = result.evidence.times.numpy(), result.evidence.observed.numpy()
-    fitted, unit = result.positions(times), result.evidence.unit
+    fitted, unit = result.fitted_positions, result.evidence.unit
     names = [track.name.replace(" ", "_") for track in result.evidence.tracks]
     columns = [f"{column}_{unit}" for column in ("x", "y", "fitted_x", "fitted_y")]
     head = ["time_s", *(f"{name}_{column}" for name in names for column in columns)]
@@ -101,9 +101,12 @@ def _draw_frames(
         frames = zip(source.times.tolist(), source.frames.numpy(), strict=True)
     else:
         frames = video.stream(source, color="rgb", on_truncation=lambda message: None)
-    fitted = result.positions(times)
+    fitted = result.fitted_positions
     lookahead = np.linspace(0, settings.lookahead, settings.lookahead_points)
-    predicted = result.positions((times[::stride, None] + lookahead).ravel())
+    ahead = (times[::stride, None] + lookahead).ravel()
+    predicted = result.positions(ahead)
+    if not result.reaches_end:
+        predicted[ahead > result.span[1]] = np.nan
     predicted = predicted.reshape(-1, len(lookahead), predicted.shape[1])
     for number, (_, frame) in enumerate(pair for pair in frames if pair[0] >= start):
         if number >= len(times):
@@ -213,8 +216,10 @@ def _camera_rows(result: Identification) -> list[report.ParameterRow]:
 
 def _motion_charts(result: Identification) -> list:
     evidence, unit = result.evidence, result.evidence.unit
-    times = evidence.times.numpy()
-    fitted, all_observed = result.positions(times), evidence.observed.numpy()
+    used = result.in_span(evidence.times.numpy())
+    times, fitted, all_observed = (
+        values[used] for values in (evidence.times.numpy(), result.fitted_positions, evidence.observed.numpy())
+    )
     charts, paths, residuals, phases = [], [], [], []
     for index, track in enumerate(evidence.tracks):
         columns = _object_columns(index)
@@ -226,7 +231,7 @@ def _motion_charts(result: Identification) -> list:
                 report.Curve(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"),
             ]
             if result.holdout is not None:
-                predicted = result.holdout.positions[:, 2 * index + axis]
+                predicted = result.holdout.positions[used, 2 * index + axis]
                 curves.append(report.Curve("predicted from the first two thirds", predicted, WARN, "dotted"))
             title = f"{name} of {track.name}"
             charts.append(report.time_chart(title, unit, times, curves))

@@ -26,7 +26,12 @@ from physvision.identification.candidates import (
     reject_unpredicted,
 )
 from physvision.identification.custom_scene import CustomScene
-from physvision.identification.diagnostics import describe_prediction_gap, evaluate_holdout, plausibility_warnings
+from physvision.identification.diagnostics import (
+    describe_prediction_gap,
+    evaluate_holdout,
+    plausibility_warnings,
+    span_warnings,
+)
 from physvision.identification.kinds import KINDS, KNOWN_NAMES, MotionKind
 from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import estimate_parameters
@@ -218,7 +223,7 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
         notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")
     notes += [note for track in fit.evidence.tracks for note in track.notes]
     notes += _unused_known_values(fit.evidence.known_values, motion, ties)
-    notes += [*fit.model.notes, *plausibility_warnings(fit, parameters)]
+    notes += [*span_warnings(fit), *fit.model.notes, *plausibility_warnings(fit, parameters)]
     if (reason := contradiction(fit)) is not None:
         notes.append(f"The motion contradicts the law of a {motion.replace('_', ' ')}: {reason}.")
     if holdout is not None and holdout.relative_error > settings.max_holdout_error:

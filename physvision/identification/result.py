@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from physvision.core import State, Trajectory
 from physvision.identification.diagnostics import Holdout
@@ -19,6 +19,8 @@ from physvision.identification.fitting import Fit
 from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import Parameter
 from physvision.physics import Engine
+
+_MAX_MISSING_SAMPLES = 3  # at the end of tracks that are fitted to their end
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,30 @@ class Identification:
         """Return the fitted positions at times of the clip, (times, 2 · objects), pixels; NaN before the motion."""
         return self.fit.positions(torch.from_numpy(np.asarray(times, float))).numpy()
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """Times of the first and the last sample that were fitted, s."""
+        return self.fit.span
+
+    @property
+    def reaches_end(self) -> bool:
+        """If true, the fit reaches the end of the tracks, but for a few samples without a position."""
+        evidence = self.evidence
+        return float(evidence.times[-1]) - self.span[1] < (_MAX_MISSING_SAMPLES + 0.5) * evidence.dt
+
+    @property
+    def fitted_positions(self) -> Float[np.ndarray, "samples numbers"]:
+        """Fitted positions at the times of the tracks; NaN outside the span, where the law may not hold."""
+        times = self.evidence.times.numpy()
+        positions = self.positions(times)
+        positions[~self.in_span(times)] = np.nan
+        return positions
+
+    def in_span(self, times: Float[np.ndarray, " times"]) -> Bool[np.ndarray, " times"]:
+        """Return which times lie within the span."""
+        start, end = self.span
+        return (times >= start) & (times <= end)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of parameters.json."""
         parameters, camera = (
@@ -124,6 +150,7 @@ class Identification:
             "camera": camera,
             "known_values": {name: asdict(value) for name, value in self.known_values.items()},
             "warnings": list(self.warnings),
+            "fitted_span_s": list(self.span),
             f"noise_{unit}": self.fit.noise,
             "scale_px_per_m": self.scale,
         }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from identification.clip_tracks import throw_at_a_wall
 from scipy.integrate import solve_ivp
 
 from physvision.app.schema import IdentifyRequest, Ruler, SavedAnalysis, SavedTrack, SavedTracks, to_json
@@ -210,3 +211,22 @@ def test_a_checkpoint_predicts_a_clip(analysis, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", "files"}
     rows = (tmp_path / "files" / "predicted_states.csv").read_text().splitlines()
     assert len(rows) == 1 + 3 * 38  # links, and frames from the third on
+
+
+def test_a_throw_that_ends_at_a_wall_is_shown_up_to_the_wall(tmp_path):
+    """Long after its end no motion is simulated, which must not cost the result."""
+    track = throw_at_a_wall()
+    request = IdentifyRequest("projectile", known={"gravity": (9.81, 0.0)})
+    saved = SavedAnalysis(1, "a.mp4", (432.0, 240.0), (SavedTrack.of(track),), request, "projectile")
+    tasks = Tasks()
+    job = {"analysis": "wall", "name": "a", "clip": None, "files": str(tmp_path / "files")}
+    shown = tasks.run({**job, "kind": "restore", "request": saved.text()}, lambda **data: None)["result"]
+    end = next(index for index in range(479, 0, -1) if shown["fitted"][index][0] is not None)
+    assert track.times[end] == pytest.approx(0.7, abs=0.03)
+    assert shown["span"][1] == pytest.approx(track.times[end])
+    assert shown["future"]["times"] == []
+    values = {"speed": 1.02 * next(entry["value"] for entry in shown["parameters"] if entry["name"] == "speed")}
+    request = json.dumps({"values": values})
+    positions = tasks.run({**job, "kind": "simulate", "request": request}, lambda **data: None)["positions"]
+    assert positions[end][0] > shown["fitted"][end][0]
+    assert positions[end + 1][0] is None

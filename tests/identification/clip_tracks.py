@@ -44,3 +44,14 @@ def write_tracks(path, tracks):
                     values[1:] = [-value for value in values[1:]]
                 row += [f"{value:.9g}" if track.observed[sample] else "" for value in values]
             writer.writerow(row)
+
+
+def throw_at_a_wall():
+    """A throw at 240 frames a second that rests until 0.3 s, hits a wall 0.4 s later, and then rolls on the floor."""
+    times = np.arange(480) / 240
+    flight = np.clip(times - 0.3, 0, 0.4)
+    positions = np.stack([20 + 760 * flight, 150 - 400 * flight + 1560 * flight**2], 1)
+    rolling = np.maximum(times - 0.7, 0)
+    positions += np.stack([-40 * rolling, 30 * np.minimum(rolling / 0.05, 1)], 1)
+    positions += np.random.default_rng(0).normal(0, NOISE, positions.shape)
+    return Track(times, positions, np.full(480, NOISE), np.ones(480, bool), radius=6.0, name="ball")

@@ -33,7 +33,7 @@ export class Result {
     this.result = result;
     this.axes = axes;
     this.whatIf = null;
-    this.plots.range = null;
+    this.plots.range = result.span;
     $("result-title").textContent = `Result: ${result.motion.replaceAll("_", " ")}`;
     $("warnings").replaceChildren(...result.warnings.map((warning) => h("li", {}, warning)));
     this.showKinds();
