@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from physvision.core import State
+from physvision.physics.properties import Properties
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 _REDUCED = (torch.float16, torch.bfloat16)
@@ -21,6 +23,7 @@ def engine_entry(method: Method) -> Method:
 
     Kernels are no torch operations, so that a compiler gains nothing there: its graph breaks at the method.
     """
+    names = list(inspect.signature(method).parameters)[2:]
 
     @wraps(method)
     def call(self: Any, state: State, *args: Any, **kwargs: Any) -> Any:
@@ -31,24 +34,43 @@ def engine_entry(method: Method) -> Method:
         device = state.q.device.type
         if not torch.is_autocast_enabled(device):
             return method(self, state, *args, **kwargs)
-        given = [_full_precision(value) for value in (state, *args)]
-        named = {name: _full_precision(value) for name, value in kwargs.items()}
-        if state.q.dtype in _REDUCED:
+        reduced = _reduced_tensors("", state)
+        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+            reduced |= _reduced_tensors(name, value)
+        if reduced:
+            kinds = ", ".join(sorted({str(value.dtype) for value in reduced.values()}))
             warnings.warn(
-                f"engines compute in single precision: the state, {state.q.dtype}, is converted", stacklevel=2
+                f"engines compute in single precision at least: {', '.join(reduced)} ({kinds}) is converted; give it "
+                "by .float() if it was not meant to be rounded",
+                stacklevel=2,
             )
         with torch.autocast(device, enabled=False):
-            return method(self, *given, **named)
+            named = {name: _full_precision(value) for name, value in kwargs.items()}
+            return method(self, *map(_full_precision, (state, *args)), **named)
 
     return cast(Method, call)
 
 
+def _parts(value: Any) -> dict[str, Any]:
+    """Tensors of a state or of properties by name; empty for anything else."""
+    if isinstance(value, State):
+        return {"q": value.q, "v": value.v}
+    return dict(value.items()) if isinstance(value, Mapping | Properties) else {}
+
+
+def _reduced_tensors(name: str, value: Any) -> dict[str, Tensor]:
+    """Half-precision tensors in an argument, by their names."""
+    if isinstance(value, Tensor):
+        return {name: value} if value.dtype in _REDUCED else {}
+    parts = {f"{name}.{key}".strip("."): part for key, part in _parts(value).items()}
+    return {key: tensor for inner, part in parts.items() for key, tensor in _reduced_tensors(inner, part).items()}
+
+
 def _full_precision(value: Any) -> Any:
     """Convert half-precision numbers to single precision, also those of a state or of properties."""
+    if not _reduced_tensors("", value):
+        return value
     if isinstance(value, Tensor):
-        return value.float() if value.dtype in _REDUCED else value
-    if isinstance(value, State):
-        return State(_full_precision(value.q), _full_precision(value.v))
-    if isinstance(value, Mapping):
-        return {name: _full_precision(part) for name, part in value.items()}
-    return value
+        return value.float()
+    parts = {name: _full_precision(part) for name, part in _parts(value).items()}
+    return State(**parts) if isinstance(value, State) else parts

@@ -7,6 +7,8 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -320,7 +322,34 @@ def test_autocast_stops_at_the_engine(engine):
     state = engine.initial_state(2, torch.float32)
     half = State(state.q.bfloat16(), state.v.bfloat16())
     expected = engine.rollout(State(half.q.float(), half.v.float()), 3)
-    with torch.autocast("cpu", torch.bfloat16), pytest.warns(UserWarning, match="is converted"):
+    with (
+        torch.autocast("cpu", torch.bfloat16),
+        pytest.warns(UserWarning, match=r": q, v .* is converted"),
+    ):
         motion = engine.rollout(half, 3)
     assert motion.q.dtype == torch.float32
     torch.testing.assert_close(motion.q, expected.q)
+
+
+def test_autocast_names_what_it_converts():
+    """A velocity, a control or a property of half precision is named, and one of full precision is silent."""
+    engine = chain()
+    state = engine.initial_state(1, torch.float32)
+    half = torch.zeros(1, 3, engine.nu, dtype=torch.bfloat16)
+    own = engine.properties.to(torch.float32)
+    cases = [
+        ("v", (State(state.q, state.v.bfloat16()), 3), {}),
+        ("controls", (state, 3, half), {}),
+        ("controls", (state, 3), {"controls": half}),
+        ("properties.mass", (state, 3), {"properties": {"mass": own.mass.bfloat16()}}),
+        ("properties.mass", (state, 3, None, replace(own, mass=own.mass.bfloat16())), {}),
+    ]
+    expected = engine.rollout(state, 3).q
+    with torch.autocast("cpu", torch.bfloat16):
+        for name, given, named in cases:
+            with pytest.warns(UserWarning, match=rf"at least: {name} \(torch\.bfloat16\) is converted"):
+                motion = engine.rollout(*given, **named)
+            torch.testing.assert_close(motion.q, expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            engine.rollout(state, 3, None, own)
