@@ -98,10 +98,9 @@ def describe_result(result: Identification, first_frame: int, indices: Sequence[
 def future_times(result: Identification) -> np.ndarray:
     """Return the times after the clip to which the motion is predicted, s; none if the fit ends before the clip."""
     evidence = result.evidence
-    if not result.reaches_end:
-        return np.zeros(0)
     count = min(_MAX_FUTURE, math.ceil(_FUTURE_SECONDS / evidence.dt))
-    return float(evidence.times[-1]) + evidence.dt * np.arange(1, count + 1)
+    times = float(evidence.times[-1]) + evidence.dt * np.arange(1, count + 1)
+    return times[result.may_follow(times)]
 
 
 def _describe_kinds(result: Identification) -> list[dict[str, Any]]:

@@ -73,8 +73,7 @@ class WhatIf:
             positions = replace(self._fit, z=z).positions(torch.from_numpy(times)).numpy()
         if not np.isfinite(positions[self.result.in_span(times)]).all():
             raise InputError("the simulation fails at that value")
-        if not self.result.reaches_end:
-            positions[times > self.result.span[1]] = np.nan
+        positions[~self.result.may_follow(times)] = np.nan
         return positions, dict(zip(self._names, values.tolist(), strict=False))
 
     def _solve(self, targets: Mapping[str, float]) -> tuple[Tensor, Tensor]:

@@ -105,8 +105,7 @@ def _draw_frames(
     lookahead = np.linspace(0, settings.lookahead, settings.lookahead_points)
     ahead = (times[::stride, None] + lookahead).ravel()
     predicted = result.positions(ahead)
-    if not result.reaches_end:
-        predicted[ahead > result.span[1]] = np.nan
+    predicted[~result.may_follow(ahead)] = np.nan
     predicted = predicted.reshape(-1, len(lookahead), predicted.shape[1])
     for number, (_, frame) in enumerate(pair for pair in frames if pair[0] >= start):
         if number >= len(times):

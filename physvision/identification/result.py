@@ -112,12 +112,6 @@ class Identification:
         return self.fit.span
 
     @property
-    def reaches_end(self) -> bool:
-        """If true, the fit reaches the end of the tracks, but for a few samples without a position."""
-        evidence = self.evidence
-        return float(evidence.times[-1]) - self.span[1] < (_MAX_MISSING_SAMPLES + 0.5) * evidence.dt
-
-    @property
     def fitted_positions(self) -> Float[np.ndarray, "samples numbers"]:
         """Fitted positions at the times of the tracks; NaN outside the span, where the law may not hold."""
         times = self.evidence.times.numpy()
@@ -129,6 +123,15 @@ class Identification:
         """Return which times lie within the span."""
         start, end = self.span
         return (times >= start) & (times <= end)
+
+    def may_follow(self, times: Float[np.ndarray, " times"]) -> Bool[np.ndarray, " times"]:
+        """Return at which times the law may hold: those before the end of the span, or all if it ends with the tracks.
+
+        A few samples without a position may follow the span in tracks that are fitted to their end.
+        """
+        end, evidence = self.span[1], self.evidence
+        is_whole = float(evidence.times[-1]) - end < (_MAX_MISSING_SAMPLES + 0.5) * evidence.dt
+        return (times <= end) | is_whole
 
     def to_dict(self) -> dict[str, Any]:
         """Return the contents of parameters.json."""

@@ -397,3 +397,12 @@ def test_forces_without_actuators_have_the_names_of_joints():
         f"brick {kind} {axis}" for kind in ("force", "torque") for axis in "xyz"
     )
     assert articulated.chain([1.0, 1.0]).control_names == articulated.chain([1.0, 1.0]).joint_names
+
+
+def test_bodies_without_names_are_lifted_each_by_its_own_height():
+    """One that lies below the ground is lifted, one above it stays."""
+    body = "<body pos='{} 0 {}'><geom size='.1'/></body>"
+    engine = articulated.load(
+        f"<mujoco><worldbody>{body.format(0, -1)}{body.format(1, 2)}</worldbody></mujoco>", base="ground"
+    )
+    assert engine.initial_state(1, torch.float64).q[0, [2, 9]].tolist() == pytest.approx([0.1, 2.0])

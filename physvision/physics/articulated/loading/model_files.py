@@ -60,8 +60,7 @@ def compile_model(
         source=text if inline else os.path.join(os.getcwd(), text),  # noqa: PTH109, PTH118  with its `..` and links
         is_inline=inline,
         content=content if visual and is_urdf(content) else None,
-        free_roots=base in ("free", "ground"),
-        ground=base == "ground",
+        base=base,
         packages=tuple(str(Path(folder).absolute()) for folder in packages),
     )
     try:

@@ -37,16 +37,14 @@ class CompilerRequest:
         source: Path of the file, or the XML itself.
         is_inline: If true, `source` is the XML.
         content: XML of a URDF whose visual elements are kept; None otherwise.
-        free_roots: If true, root bodies without a joint get a free one.
-        ground: If true, there is a ground, and free roots are lifted onto it.
+        base: Base of a root body without a joint, as in `load`.
         packages: Folders that hold the packages of meshes.
     """
 
     source: str
     is_inline: bool
     content: str | None = None
-    free_roots: bool = False
-    ground: bool = False
+    base: str = "auto"
     packages: tuple[str, ...] = ()
 
 
@@ -70,11 +68,11 @@ def compile_request(request: CompilerRequest) -> mujoco.MjModel:
     if request.content is not None:
         _read_collada_meshes(specification)
         _delete_unreadable_meshes(specification)
-    if request.free_roots:
+    if request.base in ("free", "ground"):
         for root in specification.worldbody.bodies:
             if not root.joints:
                 root.add_freejoint()
-    if request.ground:
+    if request.base == "ground":
         _add_ground(specification)
     return specification.compile()
 
@@ -85,26 +83,24 @@ def _add_ground(specification: mujoco.MjSpec) -> None:
     if not any(geom.type == plane for geom in world.geoms):
         world.add_geom(type=plane, size=[0, 0, 0.05])
     free = [root for root in world.bodies if any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in root.joints)]
-    heights = _lowest_points(specification.compile())
+    lowest = _lowest_points(specification.compile())
     for root in free:
-        height = heights.get(root.name, 0.0)
-        root.pos[2] -= min(height, 0.0)
+        root.pos[2] -= min(lowest[root.id], 0.0)
 
 
-def _lowest_points(model: mujoco.MjModel) -> dict[str, float]:
-    """Height of the lowest corner of the boxes around the colliding geoms of each root body's tree."""
+def _lowest_points(model: mujoco.MjModel) -> np.ndarray:
+    """Height of the lowest corner of the boxes around the colliding geoms of each root body's tree, (bodies,)."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    lowest: dict[str, float] = {}
+    lowest = np.full(model.nbody, np.inf)
     for geom in range(model.ngeom):
         root = model.body_rootid[model.geom_bodyid[geom]]
-        if root == 0 or not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
+        if not (model.geom_contype[geom] or model.geom_conaffinity[geom]):
             continue
         center, half = model.geom_aabb[geom].reshape(2, 3)
         rotation = data.geom_xmat[geom].reshape(3, 3)
         height = data.geom_xpos[geom, 2] + rotation[2] @ center - np.abs(rotation[2]) @ half
-        name = model.body(root).name
-        lowest[name] = min(float(height), lowest.get(name, np.inf))
+        lowest[root] = min(height, lowest[root])
     return lowest
 
 
