@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from physvision.core.errors import InputError
+from physvision.core.errors import LimitError
 
 
 class Budget(TorchDispatchMode):
@@ -45,7 +45,7 @@ class Budget(TorchDispatchMode):
         """Count a call of a function of Python, of this thread."""
         self.remaining_calls -= event == "call"
         if self.remaining_calls < 0:
-            raise InputError(f"needs more than {self.max_calls:,} calls to be built, far more than any model of use")
+            raise LimitError(f"needs more than {self.max_calls:,} calls to be built, far more than any model of use")
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -57,5 +57,5 @@ class Budget(TorchDispatchMode):
         if shape and all(isinstance(side, int) for side in shape):
             self.remaining -= math.prod(shape)
             if self.remaining < 0:
-                raise InputError(f"needs tensors of more than {self.limit:,} numbers, far more than its weights are")
+                raise LimitError(f"needs tensors of more than {self.limit:,} numbers, far more than its weights are")
         return func(*args, **(kwargs or {}))

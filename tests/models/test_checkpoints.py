@@ -13,11 +13,12 @@ from safetensors.torch import load_file, save_file
 
 from physvision.control.pixels import load_policy
 from physvision.core import CheckpointError, FileError, resources
-from physvision.core.weights import write_weights
-from physvision.models import build, load, save
+from physvision.core.weights import describe_weights, write_weights
+from physvision.models import PredictiveAutoencoder, build, load, save
 from physvision.models.checkpoints import FORMAT, read_checkpoint
 from physvision.perception.flow import load_flow
 from physvision.physics.articulated import Articulation, scenes
+from physvision.physics.rigid2d import World
 
 CONFIGURATION = yaml.safe_load("""
 class_path: physvision.models.PredictiveAutoencoder
@@ -290,3 +291,15 @@ def test_a_checkpoint_of_a_model_file_needs_the_file_no_more(tmp_path):
     again = load(tmp_path / "m.safetensors", Articulation)
     start = engine.initial_state()
     assert torch.equal(again.rollout(start, 5).q, engine.rollout(start, 5).q)
+
+
+def test_a_checkpoint_of_many_balls_ends_by_its_work(tmp_path):
+    """Bodies are counted in one pass, and no other alternative of an annotation is tried once the limit is reached."""
+    model = describe_weights(resources.folder("models") / "discs-1.safetensors")[1]
+    motion = model["init_args"]["encoder"]["init_args"]["motion"]  # a TableMotion or None
+    table = motion["init_args"]["engine"]
+    table["init_args"]["balls"] = 10**5
+    for configuration, kind in ((table, World), (model, PredictiveAutoencoder)):
+        write_weights(tmp_path / "m.safetensors", {}, configuration, FORMAT)
+        with pytest.raises(CheckpointError, match="needs more than 1,000,000 calls"):
+            load(tmp_path / "m.safetensors", kind)

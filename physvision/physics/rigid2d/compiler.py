@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -48,11 +49,10 @@ class Model:
             if not isinstance(body, Body):
                 raise ModelError(f"bodies: expected circles, polygons and rectangles, got {type(body).__name__}")
         self.names = [body.name or f"body {i}" for i, body in enumerate(self.bodies)]
-        repeated = [name for name in self.names if self.names.count(name) > 1]
+        repeated = [(name, count) for name, count in Counter(self.names).items() if count > 1]
         if repeated:
-            raise ModelError(
-                f"bodies: {repeated.count(repeated[0])} bodies are called {repeated[0]!r}; give each its own name"
-            )
+            name, count = repeated[0]
+            raise ModelError(f"bodies: {count} bodies are called {name!r}; give each its own name")
         if len({id(body) for body in self.bodies}) < len(self.bodies):
             raise ModelError("bodies: a body is listed twice; make one object for each")
         self.moving = [i for i, body in enumerate(self.bodies) if not body.static]
