@@ -21,6 +21,7 @@ FILES = {
     "parameters.tex": "text/plain; charset=utf-8",
     "states.csv": "text/csv; charset=utf-8",
     "motion.csv": "text/csv; charset=utf-8",
+    "motion.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "report.html": "text/html; charset=utf-8",
     "prediction.mp4": "video/mp4",
     "analysis.json": "application/json",

@@ -13,7 +13,6 @@ import cv2
 import numpy as np
 
 from physvision import video
-from physvision.app.exports import write_motion_table
 from physvision.app.own_scene import keep_scene, own_motion, scene_path
 from physvision.app.predicting import PREDICTION_FILES, checkpoint_cards, predict_clip, predict_command
 from physvision.app.results import describe_paths, describe_result, describe_tracks, future_times, to_list
@@ -36,6 +35,7 @@ from physvision.core import InputError, PhysvisionError
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import Identification, identify
 from physvision.identification.kinds import KINDS
+from physvision.identification.motion_table import Axes
 from physvision.identification.output import save_results
 from physvision.perception import Track, find_tracks
 
@@ -245,8 +245,8 @@ class Tasks:
         progress(stage="writing the files", fraction=0.1)
         source = job["clip"] if request.film and job["clip"] is not None else session.tracks
         start = float(result.evidence.times[0]) / _slow_motion(session, result)
-        paths = save_results(result, folder, source, request.film, start, request.decimal)
-        paths.append(write_motion_table(result, identify_request, folder / "motion.csv", request.decimal))
+        axes = Axes(identify_request.origin, identify_request.turn)
+        paths = save_results(result, folder, source, request.film, start, request.decimal, axes)
         return {"files": sorted({"analysis.json", *(path.name for path in paths)})}
 
     def _predict(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Output files of `identify`: parameters as JSON, CSV, XLSX and LaTeX, states.csv, prediction.mp4 and report.html."""
+"""Output files of `identify`: parameters, the motion in its axes, states.csv, prediction.mp4 and report.html."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 from physvision import report, video
 from physvision.core import Clip, StrPath
 from physvision.identification.formatting import describe_odds
+from physvision.identification.motion_table import PICTURE_AXES, Axes, write_motion_tables
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
 from physvision.identification.result_tables import BUDGET_SOURCES, write_result_tables
@@ -28,6 +29,7 @@ def save_results(
     draw_video: bool,
     start: float | None = None,
     decimal: str = ".",
+    axes: Axes = PICTURE_AXES,
 ) -> list[Path]:
     """Write all output files, and return their paths.
 
@@ -38,12 +40,14 @@ def save_results(
         draw_video: If true, a video of a clip is drawn.
         start: Time of the clip at which the tracks begin, s; its beginning if not given.
         decimal: Decimal separator of CSV files, a point or a comma.
+        axes: Axes of the motion's table.
     """
     with report.OutputFolder(folder) as output:
         paths = [output / "parameters.json", output / "states.csv"]
         result.write(paths[0])
         _write_states(result, paths[1], decimal)
         paths += write_result_tables(result, Path(output), decimal)
+        paths += write_motion_tables(result, Path(output), decimal, axes)
         video_path = None
         if draw_video and isinstance(source, Clip | str | os.PathLike):
             video_path = _write_video(result, source, output / "prediction.mp4", start or 0.0)

@@ -7,7 +7,6 @@ import shlex
 import numpy as np
 import pytest
 
-from physvision.app.exports import to_axes
 from physvision.app.schema import (
     IdentifyRequest,
     Ruler,
@@ -112,8 +111,3 @@ def test_the_command_line_does_the_same():
     assert options.known == ["gravity=9.81±0.01"]
     assert options.scale == "10.00,10.00,40.00,50.00=0.25±0.005"
     assert (options.fps, options.start, options.stop, options.crop) == (240, 0.5, 2.0, "1,2,3,4")
-
-
-def test_axes_are_turned_about_their_origin():
-    points = to_axes(np.array([[10.0, 20.0], [20.0, 20.0], [10.0, 10.0]]), (10.0, 20.0), math.radians(90))
-    assert np.allclose(points, [[0, 0], [0, -10], [10, 0]])
