@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 from jaxtyping import Float
@@ -67,8 +68,9 @@ class MotionTracks:
             links rather than the angles between them.
         points: Points in the frames that are read, (x, y), for fits that know where the engine has them.
         points_std: Standard deviation of each coordinate of the points.
-        first_velocity: Velocity in the first frame that is read, from which the fit starts; that of a parabola through
-            the first positions if not given.
+        first_velocity: Velocity that was read at the first of them. Fits start from it, and from the slope to the
+            second position: of an impact between them either knows one side alone. If not given, they start from a
+            parabola through the first positions.
     """
 
     positions: Float[Tensor, "batch read q"]
@@ -164,20 +166,22 @@ class TrackFit:
             raise InputError(f"tracks: expected two frames or more, got {len(tracks.times)}")
         steps = self.settings.iterations if iterations is None else iterations
         problem = _Problem(self, tracks, priors, known or {})
-        minima = [self._minimum(growth, problem, steps) for growth in self.settings.growths]
+        ways = product(problem.starts(), self.settings.growths)
+        minima = [self._minimum(start, growth, problem, steps) for start, growth in ways]
         cheapest = torch.stack([cost for _, cost, *_ in minima]).argmin(0)
         rows = torch.arange(len(cheapest), device=cheapest.device)
         return problem.result(*(torch.stack(parts)[cheapest, rows] for parts in zip(*minima, strict=True)))
 
-    def _minimum(self, growth: tuple[int, ...], problem: _Problem, steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Fit the first frames, more and more, and then all; see `_Problem.descend`."""
-        x, tracks = None, problem.tracks
+    def _minimum(
+        self, x: Tensor, growth: tuple[int, ...], problem: _Problem, steps: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Fit the first frames, more and more, and then all, from `x` on; see `_Problem.descend`."""
+        tracks = problem.tracks
         # Two positions determine a motion.
         for count in growth:
             if tracks.times[1] < count < tracks.count:
-                part = problem.restricted(tracks.first(count))
-                x = part.descend(part.start() if x is None else x, steps)[0]
-        return problem.descend(problem.start() if x is None else x, steps)
+                x = problem.restricted(tracks.first(count)).descend(x, steps)[0]
+        return problem.descend(x, steps)
 
 
 class _Problem:
@@ -194,13 +198,20 @@ class _Problem:
         """Problem of fewer frames with the same priors."""
         return _Problem(self.fit, tracks, (self.means, self.stds), self.known)
 
-    def start(self) -> Tensor:
-        """The first position with its velocity or else a parabola through the first ones, at the prior's means."""
-        numbers = sum(mean[0].numel() for mean in self.means.values())
-        rest = self.read.new_zeros(len(self.read), numbers)
-        if self.tracks.first_velocity is not None:
-            return torch.cat([self.read[:, 0], self.tracks.first_velocity.double(), rest], 1)
+    def starts(self) -> list[Tensor]:
+        """First guesses: the first position with one of its likely velocities, at the prior's means."""
         seconds = self.fit.engine.dt * torch.tensor(self.tracks.times).to(self.read)
+        if self.tracks.first_velocity is None:
+            return [self._guess(*self._parabola(seconds))]
+        slope = (self.read[:, 1] - self.read[:, 0]) / (seconds[1] - seconds[0])
+        return [self._guess(self.read[:, 0], v) for v in (self.tracks.first_velocity.double(), slope)]
+
+    def _guess(self, q: Tensor, v: Tensor) -> Tensor:
+        numbers = sum(mean[0].numel() for mean in self.means.values())
+        return torch.cat([q, v, q.new_zeros(len(q), numbers)], 1)
+
+    def _parabola(self, seconds: Tensor) -> tuple[Tensor, Tensor]:
+        """Position and velocity at the first frame of a parabola through the first positions."""
         q = self.read.diff(dim=-1, prepend=torch.zeros_like(self.read[..., :1])) if self.tracks.absolute else self.read
         steps = self.fit.coordinates.difference(q[:, :-1], q[:, 1:])
         unwound = torch.cat([q[:, :1], q[:, :1] + steps.cumsum(1)], 1)
@@ -208,7 +219,7 @@ class _Problem:
         powers = seconds[:count, None] ** torch.arange(min(3, count)).to(seconds)
         weight = 1.0 / self.std[:, :count].mean(-1, keepdim=True)
         coefficients = torch.linalg.lstsq(powers * weight, unwound[:, :count] * weight).solution
-        return torch.cat([coefficients[:, 0], coefficients[:, 1], rest], 1)
+        return coefficients[:, 0], coefficients[:, 1]
 
     def descend(self, x: Tensor, iterations: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Minimize the cost from `x` on: unknowns, cost, its Jacobian, and the last state with its derivative."""

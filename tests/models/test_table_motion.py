@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from physvision.core import State, Trajectory
@@ -136,3 +138,20 @@ def test_friction_of_the_table_and_restitution_of_walls_follow_from_the_motion()
     for name in ("sliding_deceleration", "wall_restitution"):
         error = (fitted.properties[name] - true[name]).abs().median()
         assert float(error) < 0.25 * float((means[name] - true[name]).abs().median()), name
+
+
+def test_an_impact_within_the_first_window_does_not_mislead_the_fit():
+    """The first window's slope over three frames still points to the wall that the ball has left."""
+    world, settings = table(1), TableMotionSettings(max_frames=FRAMES - 2)
+    x = 55.0 + torch.linspace(0.0, 3.0, WORLDS)
+    start = State(
+        torch.stack([x, torch.full_like(x, 30.0), torch.zeros_like(x)], 1), torch.tensor([[66.0, 9.0, 0.0]] * WORLDS)
+    )
+    path = world.rollout(start, FRAMES - 1)
+    first, *between, latest = observed(path, settings.ends(FRAMES, 3))
+    slope = (path.q[:, 2] - path.q[:, 0]) / (2.0 * world.dt)
+    misled = (slope[:, 0] > 0.0) & (path.v[:, 2, 0] < 0.0)
+    assert int(misled.sum()) >= 2
+    first = replace(first, velocities=slope[:, None])
+    fitted = TableMotion(world, 1, settings)(latest, [first, *between], settings.ends(FRAMES, 3), {})
+    assert float(plane_error(fitted.velocities[:, 0], path.v[:, -1]).max()) < 0.2
