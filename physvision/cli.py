@@ -113,7 +113,7 @@ def _call(name: str, arguments: list[str]) -> int:
             print("physvision identify: loading", file=sys.stderr, flush=True)  # imports and tracking take a while
         called = getattr(importlib.import_module(f"physvision.{module}"), function)
         if name in TRAINING:
-            return called(name, arguments)
+            return called(name, arguments, plugins)
         if name in PARSING:
             return called(arguments)
         if isinstance(called, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -49,17 +50,32 @@ def register_all(package: str, parts: Iterable[Callable[..., Any]]) -> None:
         register(f"{package}.{part.__name__}")(part)
 
 
-def look_up(name: Any) -> Callable[..., Any]:
-    """Return the class or function that is registered as `name`."""
+def look_up(name: Any, place: str = "") -> Callable[..., Any]:
+    """Return the class or function that is registered as `name`.
+
+    Args:
+        name: Name in a configuration.
+        place: Key of the configuration that holds it, for the message.
+    """
     part = _PARTS.get(name) if isinstance(name, str) else None
     if part is None:
         text = repr(name) if len(repr(name)) < 100 else f"{repr(name)[:97]}..."
-        raise InputError(
-            f"names {text}, which is not registered; a configuration may name classes and functions of physvision, and "
-            "those that the program has registered with physvision.models.register: import your module first, "
-            "on the command line by --import MODULE"
-        )
+        known = "a configuration may name classes and functions of physvision"
+        if str(name).startswith("physvision."):
+            near = difflib.get_close_matches(str(name)[:100], _PARTS, 1, cutoff=0.9)
+            known += f"; did you mean {near[0]}?" if near else " that its reference lists"
+        else:
+            known += (
+                ", and those that the program has registered with physvision.models.register: import your module "
+                "first, on the command line by --import MODULE"
+            )
+        raise InputError(f"{place}{': ' if place else ''}names {text}, which is not registered; {known}")
     return part
+
+
+def is_registered(name: Any) -> bool:
+    """Return whether a class or function is registered as `name`."""
+    return isinstance(name, str) and name in _PARTS
 
 
 def name_of(part: Any) -> str | None:

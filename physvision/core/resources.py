@@ -50,5 +50,6 @@ def find(name: str, kind: str) -> Path:
     shipped = folder(kind) / name
     if exists(shipped):
         return shipped
-    names = ", ".join(sorted(entry.name for entry in folder(kind).iterdir()))
+    suffix = ".safetensors" if kind == "models" else ".yaml"
+    names = ", ".join(sorted(entry.name for entry in folder(kind).iterdir() if entry.suffix == suffix))
     raise FileError(f"{name!r} is neither a file nor one of the {kind} that come with physvision ({names})")

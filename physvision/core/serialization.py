@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from physvision.core.errors import InputError, LimitError
-from physvision.core.registry import look_up, name_of, note_arguments, noted_arguments, reads_files
+from physvision.core.registry import is_registered, look_up, name_of, note_arguments, noted_arguments, reads_files
 
 CLASS, ARGUMENTS = "class_path", "init_args"
 # Limits far above every honest configuration, so that a hostile one is rejected before it costs time and memory.
@@ -109,7 +109,7 @@ def _build_value(value: Any, hint: Any, name: str) -> Any:
     if hint in (int, bool, str, type(None)):
         return _checked(value, type(value) is hint, hint.__name__, name)
     if hint is Callable or origin is Callable:
-        return look_up(_checked(value, isinstance(value, str), "the name of a registered function", name))
+        return look_up(_checked(value, isinstance(value, str), "the name of a registered function", name), name)
     kind = origin or hint
     if not isinstance(kind, type):
         return _build_untyped(value, name)
@@ -227,7 +227,12 @@ def _build_registered(value: Mapping[str, Any], target: Any, name: str) -> Any:
     _checked(value, set(value) <= {CLASS, ARGUMENTS}, f"{CLASS} and {ARGUMENTS} alone", name)
     values = value.get(ARGUMENTS) or {}
     _checked(values, isinstance(values, Mapping), "arguments by name", f"{name}.{ARGUMENTS}".strip("."))
-    factory = look_up(value[CLASS])
+    is_unnamed = isinstance(target, type) and is_dataclass(target) and name_of(target) is None
+    if is_unnamed and not is_registered(value[CLASS]):
+        keys = ", ".join(f"{field.name}: …" for field in fields(target) if field.init)
+        text = f"names {_shorten(value[CLASS])}, which is not registered; give its values directly: {{{keys}}}"
+        raise InputError(f"{name or 'configuration'}: {text}")
+    factory = look_up(value[CLASS], name)
     arguments = _call_arguments(factory, values, name, complete=True)
     result = factory(**arguments)
     if isinstance(target, type) and target not in (object, Any) and not isinstance(result, target):

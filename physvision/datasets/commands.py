@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from physvision.datasets import generation, registry
-from physvision.datasets.importing import import_video
+from physvision.datasets.importing import import_video, summarize
 from physvision.video import Conversion
 
 # `physvision generate NAME …`
@@ -20,7 +20,7 @@ def import_(
     size: str | None = None,
     gray: bool = False,
     trial_frames: int | None = None,
-) -> Path:
+) -> None:
     """Make a data set of a video.
 
     Args:
@@ -34,7 +34,8 @@ def import_(
     """
     out = out or str(Path("data") / Path(video).stem)
     part = Conversion.parse(crop=crop, size=size)
-    return import_video(video, out, fps=fps, crop=part.crop, size=part.size, gray=gray, trial_frames=trial_frames)
+    import_video(video, out, fps=fps, crop=part.crop, size=part.size, gray=gray, trial_frames=trial_frames)
+    print(summarize(out))
 
 
 def verify(data: str) -> int:

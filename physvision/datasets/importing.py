@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import shlex
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -18,7 +19,7 @@ import numpy as np
 from physvision import video
 from physvision.core import FileError, InputError
 from physvision.core.checks import check_count
-from physvision.datasets.folder import FORMAT, DataFolder, Shard, divide
+from physvision.datasets.folder import FORMAT, SPLITS, DataFolder, Shard, divide
 from physvision.datasets.progress import frames_bar
 from physvision.datasets.recipe import FrameFormat, check_number, describe_folder
 from physvision.datasets.shards import encode_shard
@@ -99,6 +100,19 @@ def import_video(
             for count in _fill(folder, frames(), frame_format, metadata):
                 bar.update(task, advance=count)
     return folder.path
+
+
+def summarize(data: str | os.PathLike[str]) -> str:
+    """Describe the trials of an imported data set in one line, with the command that trains on it."""
+    shards = DataFolder(data).shards()
+    counts = {split: sum(shard.trials for shard in shards if shard.split == split) for split in SPLITS}
+    lengths = sorted({shard.frames for shard in shards}, reverse=True)
+    parts = ", ".join(f"{count} {split}" for split, count in counts.items() if count)
+    last = f", the last of {lengths[-1]}" if len(lengths) > 1 else ""
+    trials = f"{parts} trial{'s' if sum(counts.values()) > 1 else ''} of {lengths[0]} frames{last}"
+    if not counts["test"]:
+        trials += ", too few for validation and test (--trial_frames makes shorter ones)"
+    return f"{data}: {trials}; next: physvision fit --config FILE --data.path {shlex.quote(str(data))}"
 
 
 def _frame_format(

@@ -16,6 +16,7 @@ from typing import Any
 import lightning
 import yaml
 from lightning import Callback, LightningDataModule, LightningModule, Trainer
+from lightning.pytorch.callbacks import Checkpoint
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -24,6 +25,7 @@ from physvision.core.resources import find_configuration
 from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass, overlay
 from physvision.core.yaml_reader import parse_value, read_yaml
 from physvision.trainers import library_parts  # noqa: F401  registers what of Lightning and torch may be named
+from physvision.trainers.checkpoints import last_checkpoint
 from physvision.trainers.trainer_settings import TrainerSettings
 
 Values = dict[str, Any]
@@ -178,6 +180,9 @@ def _trainer(settings: TrainerSettings, values: Values) -> Trainer:
     arguments = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
     callbacks = arguments["callbacks"]
     callbacks = callbacks if isinstance(callbacks, list) else [callbacks] if callbacks else []
+    is_saved = arguments["enable_checkpointing"] is not False and not arguments["barebones"]
+    if is_saved and not any(isinstance(callback, Checkpoint) for callback in callbacks):
+        callbacks = [*callbacks, last_checkpoint(arguments["default_root_dir"] or ".")]
     arguments["callbacks"] = [*callbacks, ConfigurationFile(values)]
     return _build(lambda given: Trainer(**given), arguments, "trainer")
 

@@ -20,6 +20,7 @@ from physvision.datasets import (
     repair,
     show,
 )
+from physvision.datasets.importing import summarize
 from physvision.video.overlay import Arrow, CircleOutline, Polyline, draw_overlay, image_grid
 
 QUIET = {"progress": False}
@@ -224,6 +225,10 @@ def test_the_command_line_makes_verifies_repairs_and_shows(tmp_path, capsys, mon
     assert cli.main(["show", "set", "--out", "clip.mp4"]) == 0
     assert cli.main(["import", "clip.mp4", "--size", "16", "--crop", "0,0,100,100", "--fps", "10"]) == 0
     assert Dataset("data/clip").frame_format.shape == (16, 16, 3)
+    end = capsys.readouterr().out.splitlines()[-1]
+    assert end.startswith(f"data/clip: {len(Dataset('data/clip'))} train trial of ")
+    assert "too few for validation and test" in end
+    assert end.endswith("next: physvision fit --config FILE --data.path data/clip")
     assert cli.main([*result, "--radius", "2"]) == 1
     assert "radius 3.2 there, 2 here" in capsys.readouterr().err
     assert cli.main(["import", "none.mp4"]) == 1
@@ -237,6 +242,13 @@ def test_recipes_that_come_along_go_by_their_names(tmp_path, recipe, count):
     command = ["generate", recipe.removesuffix("_one"), "--config", f"{recipe}.yaml", "--out", str(tmp_path / "data")]
     assert cli.main([*command, *SMALL, "--workers", "1"]) == 0
     assert len(Dataset(tmp_path / "data").field("mass", 0)[0]) == count
+
+
+def test_an_import_ends_with_its_trials(movie, tmp_path):
+    out = import_video(movie, tmp_path / "data", trial_frames=20, **QUIET)
+    counts = {split: len(Dataset(out, split)) for split in ("train", "valid", "test")}
+    text = ", ".join(f"{count} {split}" for split, count in counts.items())
+    assert summarize(out).startswith(f"{out}: {text} trials of 20 frames, the last of 10; next: physvision fit ")
 
 
 def test_a_recipe_that_does_not_come_along_is_named(capsys):

@@ -236,6 +236,43 @@ def test_options_that_do_not_fit_are_named(folder, arguments, match):
         build_from(read_arguments(["--config", "pendulum.yaml", *arguments]), *_CLASSES["fit"])
 
 
+def test_a_configuration_is_shown_as_it_is_merged(folder, capsys):
+    """What is printed is a configuration again, and nothing runs."""
+    given = [*layer(folder, trainer={"max_epochs": 7}), "--model.learning_rate", "2e-3"]
+    assert cli.main(["fit", "--print_config", *given]) == 0
+    (folder / "whole.yaml").write_text(shown := capsys.readouterr().out)
+    assert shown.startswith("seed_everything:")
+    whole = read_arguments(["--config", "whole.yaml"])
+    assert whole == read_arguments(given)
+    assert (whole["trainer"]["max_epochs"], whole["model"]["learning_rate"]) == (7, 2e-3)
+    assert not (folder / "out").exists()
+
+
+def test_an_unknown_configuration_is_answered_with_configurations_alone(folder, capsys):
+    assert cli.main(["fit", "--config", "nonsense.yaml"]) == 1
+    text = capsys.readouterr().err
+    assert "billiards-small.yaml" in text
+    assert "README" not in text
+
+
+def test_values_of_a_dataclass_are_asked_for_as_such(folder, capsys):
+    coordinates = {"class_path": "physvision.core.Coordinates", "init_args": {"size": 6, "angles": [0, 1, 2]}}
+    assert cli.main(["fit", *layer(folder, model={"supervision": {"coordinates": coordinates}})]) == 1
+    text = capsys.readouterr().err
+    assert "model.supervision.coordinates: names 'physvision.core.Coordinates'" in text
+    assert "give its values directly: {size: …, angles: …}" in text
+    assert "--import" not in text
+
+
+def test_a_wrong_name_of_the_package_is_answered_with_the_nearest(folder, capsys):
+    wrong = {"class_path": "physvision.models.PredictiveAutoEncoder"}
+    assert cli.main(["fit", *layer(folder, model={"model": wrong})]) == 1
+    text = capsys.readouterr().err
+    assert "model.model: names 'physvision.models.PredictiveAutoEncoder', which is not registered" in text
+    assert "did you mean physvision.models.PredictiveAutoencoder?" in text
+    assert "--import" not in text
+
+
 # Command, configurations below, and options without which it is not whole.
 BELOW = {
     "discs-encoder": ["discs-3"],

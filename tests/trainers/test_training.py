@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pickle
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from trainers.small import losses_of_epochs
+import yaml
+from trainers.small import COORDINATES, configuration, losses_of_epochs
 
 import physvision
 
@@ -282,6 +284,43 @@ def test_every_configuration_of_a_policy_trains(tmp_path, monkeypatch, name):
     assert torch.equal(written["output.weight"], retained["state_dict"]["policy.output.weight"])
     # The outputs are zero at first, so one update changes the last layer alone.
     assert bool(retained["state_dict"]["policy.output.weight"].any())
+
+
+def test_a_training_keeps_its_last_state_and_names_what_follows(tmp_path, monkeypatch, pendulum, capsys):
+    """No configuration needs a callback for that; what is printed can be typed."""
+    monkeypatch.chdir(tmp_path)
+    model = {
+        "model": configuration(),
+        "supervision": {"coordinates": COORDINATES},
+        "warmup_updates": 0,
+        "eval_steps": [0, 5],
+    }
+    trainer = {"default_root_dir": "out/mine", "max_epochs": 1, "limit_train_batches": 2, "accelerator": "cpu"}
+    values = {
+        "trainer": {**trainer, "logger": False, "enable_progress_bar": False, "enable_model_summary": False},
+        "model": model,
+        "data": {"path": pendulum, "batch_size": 8, "shape": {"horizon": 5}},
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    given = ["fit", "--config", "mine.yaml"]
+    assert cli.main(given) == 0
+    last = "out/mine/checkpoints/last.ckpt"
+    head, *lines = capsys.readouterr().out.splitlines()[-4:]
+    assert head == f"Checkpoint: {last}"
+    assert read_checkpoint(Path(last))["global_step"] == 2
+    commands = {aim.strip(): shlex.split(command)[1:] for aim, command in (line.split(": ", 1) for line in lines)}
+    assert cli.main([*commands["to go on with more epochs or updates"], "--trainer.max_epochs", "2"]) == 0
+    assert read_checkpoint(Path(last))["global_step"] == 4
+    assert cli.main(commands["to evaluate it"]) == 0
+    assert cli.main(commands["to export it"]) == 0
+    assert load("model.safetensors").engine.nq == 2
+    capsys.readouterr()
+    # Another training beside it replaces nothing, and none is named where none is written.
+    assert cli.main(given) == 0
+    assert "Checkpoint: out/mine/checkpoints/last-v1.ckpt" in capsys.readouterr().out
+    assert read_checkpoint(Path(last))["global_step"] == 4
+    assert cli.main([*given, "--trainer.enable_checkpointing", "false"]) == 0
+    assert "Checkpoint:" not in capsys.readouterr().out
 
 
 def test_the_command_line_refuses_a_bad_checkpoint_and_an_unknown_configuration(
