@@ -12,10 +12,10 @@ trials. Both predict by the same engine.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import torch
+from claims import Claim, write_claims
 from held_out import held_out
 from jsonargparse import auto_cli
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ from physvision.models.object_order import aligned
 from physvision.trainers import PredictionTraining, Supervision
 
 AHEAD = 10
+QUANTITIES = "median error", "95th percentile of the error"
 
 
 def five_lines(frames: Tensor, balls: int, dt: float) -> State:
@@ -45,7 +46,6 @@ def main(
     data: Path = Path("data/billiards"),
     split: str = "valid",
     batches: int = 24,
-    out: Path = Path("out"),
 ):
     """Print errors of balls at the last given frame and ten frames later.
 
@@ -54,7 +54,6 @@ def main(
         data: Data set of as many balls.
         split: Split of the trials.
         batches: Number of batches of 16 windows.
-        out: Folder of the JSON with all numbers.
     """
     trained = load(model)
     assert isinstance(trained.encoder, TableEncoder)
@@ -87,15 +86,18 @@ def main(
                 for step in (0, AHEAD)
             ]
             errors.setdefault(name, []).append((apart[0], apart[1]))
-    claims: dict[str, float] = {}
+    rows: dict[str, tuple[float, float, float]] = {}
     print(f"{'error of balls, px':<28}{'now':>8}{'median':>10}{'95 %':>8}   ({AHEAD} frames ahead)")
     for name, parts in errors.items():
         now, later = (torch.cat(part) for part in zip(*parts, strict=True))
-        row = float(now.median()), float(later.median()), float(later.quantile(0.95))
-        claims |= {f"{name}: {key}": value for key, value in zip(("now", "median", "p95"), row, strict=True)}
+        row = rows[name] = float(now.median()), float(later.median()), float(later.quantile(0.95))
         print(f"{name:<28}{row[0]:>8.4f}{row[1]:>10.4f}{row[2]:>8.3f}")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "discs_predictions.json").write_text(json.dumps(claims, indent=1))
+    source = "color centroids of two frames, exact engine"
+    claims = [
+        Claim(f"balls without known colors ten frames ahead: {name}", own, "px", reference=rival, source=source)
+        for name, own, rival in zip(QUANTITIES, rows["model"][1:], rows["five lines"][1:], strict=True)
+    ]
+    print(write_claims(__file__, claims))
 
 
 if __name__ == "__main__":
