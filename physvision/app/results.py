@@ -11,6 +11,7 @@ import torch
 
 from physvision.identification import Identification, Parameter
 from physvision.identification.formatting import describe_odds, in_degrees, round_to_interval
+from physvision.identification.result_text import basis
 from physvision.perception import Track
 from physvision.report.palette import OBJECTS, css
 
@@ -76,8 +77,13 @@ def describe_result(result: Identification, first_frame: int, indices: Sequence[
         "motion": result.motion,
         "kinds": _describe_kinds(result),
         "rejected": [{"kind": kind, "reason": reason} for kind, reason in result.rejected.items()],
+        "basis": [list(row) for row in basis(result)],
         "parameters": [_describe_parameter(name, entry) for name, entry in result.parameters.items()],
-        "camera": [_describe_parameter(name, entry) for name, entry in result.camera.items() if entry.identifiable],
+        "camera": [
+            _describe_parameter(name, entry)
+            for name, entry in result.camera.items()
+            if entry.identifiable and entry.meaning
+        ],
         "warnings": list(result.warnings),
         "noise": result.fit.noise,
         "unit": evidence.unit,

@@ -34,9 +34,10 @@ from physvision.app.what_if import WhatIf
 from physvision.core import InputError, PhysvisionError
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import Identification, identify
-from physvision.identification.kinds import KINDS
+from physvision.identification.kinds import KINDS, KNOWN_NAMES
 from physvision.identification.motion_table import Axes
 from physvision.identification.output import save_results
+from physvision.identification.units import units_of
 from physvision.perception import Track, find_tracks
 
 Progress = Callable[..., None]
@@ -76,9 +77,10 @@ class Tasks:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def choices(self) -> dict[str, Any]:
-        """Return what the page offers: the known values of each kind of motion, and the checkpoints."""
+        """Return what the page offers: kinds of motion with their known values, units, and checkpoints."""
         kinds = {name: list(kind.known_names) for name, kind in KINDS.items()}
-        return {"kinds": kinds, "checkpoints": checkpoint_cards()}
+        units = {name: dict(units_of(name)) for name in KNOWN_NAMES}
+        return {"kinds": kinds, "units": units, "checkpoints": checkpoint_cards()}
 
     def run(self, job: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Run the task of a job, and return its result.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,14 +14,14 @@ from physvision.camera import read_calibration
 from physvision.core import FileError, InputError, PhysvisionError
 from physvision.identification.candidates import FITTING_END
 from physvision.identification.custom_scene import CustomScene
-from physvision.identification.formatting import describe_rivals, in_degrees, round_to_interval
 from physvision.identification.kinds import KINDS, KNOWN_NAMES
 from physvision.identification.model import KnownValue
 from physvision.identification.output import save_results
 from physvision.identification.pipeline import Motion, Source, identify
-from physvision.identification.result import Identification
 from physvision.identification.result_tables import RESULT_HEAD, parameter_row
+from physvision.identification.result_text import result_lines
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings
+from physvision.identification.units import parse_quantity
 from physvision.perception import read_tracks
 from physvision.report.spreadsheet import Cell, check_decimal, write_csv
 from physvision.video import Conversion, read
@@ -48,15 +46,22 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--motion", help=f"kind of motion ({', '.join(KINDS)}), or an MJCF or URDF file; default: all")
     parser.add_argument(
         "--known", action="append", default=[], metavar="NAME=VALUE[±STD],…",
-        help=f"values known beforehand, SI units or angle=30°: {', '.join(KNOWN_NAMES)}; or properties of a scene",
+        help="values known beforehand, with units, such as length=25cm,angle=30deg (SI without), exact without ±: "
+        f"{', '.join(KNOWN_NAMES)}; or properties of a scene",
     )  # fmt: skip
     clip = parser.add_argument_group("clip")
-    clip.add_argument("--scale", help="pixels a meter, or two points and their distance: x1,y1,x2,y2=1.85; with ±STD")
+    clip.add_argument("--scale", help="pixels a meter, or two points and their distance: x1,y1,x2,y2=185cm; with ±STD")
     clip.add_argument("--fps", type=float, help="frame rate of filming, frames a second, for slow motion")
     clip.add_argument("--object", help="one of several objects: a box x,y,width,height, a color, or a track's name")
     clip.add_argument("--crop", help="part of the picture to look at: x,y,width,height; pixels")
-    clip.add_argument("--from", dest="start", type=float, metavar="S", help="time of the clip to begin at, s")
-    clip.add_argument("--to", dest="stop", type=float, metavar="S", help="time of the clip to end at, s")
+    clip.add_argument("--from", dest="start", type=float, metavar="S", help="time of the file to begin at, s; see --to")
+    clip.add_argument(
+        "--to",
+        dest="stop",
+        type=float,
+        metavar="S",
+        help="time of the file to end at, s: as a player shows it, also with --fps",
+    )
     clip.add_argument("--camera", metavar="FILE", help="calibration by OpenCV (camera_matrix, distortion_coefficients)")
     clip.add_argument("--unit", default="px", help="unit of x and y in a CSV: px (y down), or m, cm, mm (y up)")
     scene = parser.add_argument_group("custom scene (--motion scene.xml)")
@@ -98,7 +103,7 @@ def run_command(arguments: Sequence[str]) -> int:
     folder = Path(options.out) if options.out else Path("out") / Path(options.video).stem
     paths = save_results(result, folder, source, options.film, options.start, options.decimal)
     progress.clear()
-    _print_result(result)
+    print("\n".join(result_lines(result)))
     print("\n".join(str(path) for path in paths))
     return 0
 
@@ -130,31 +135,6 @@ class _ProgressLine:
         """Clear the line in a terminal."""
         if self._redraws:
             print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
-
-
-def _print_result(result: Identification) -> None:
-    ties = f" (or {', '.join(result.indistinguishable)})" if result.indistinguishable else ""
-    unit = result.evidence.unit
-    print(f"{result.motion}{ties}: residual {result.fit.noise:.2g} {unit}")
-    if len(result.odds) + len(result.rejected) > 1:
-        print(f"  {'rivals':<14} {describe_rivals(result.motion, result.odds)}")
-    for name, parameter in result.parameters.items():
-        if parameter.value is None or parameter.interval_95 is None:
-            print(f"  {name:<14} not identifiable: {parameter.reason}")
-        else:
-            value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
-            meaning = f"  ({parameter.meaning})" if parameter.meaning else ""
-            print(f"  {name:<14} {value} {parameter.unit}  95 %: {low} to {high}{in_degrees(parameter)}{meaning}")
-    for name, entry in result.camera.items():
-        if entry.identifiable and entry.value is not None and entry.interval_95 is not None:
-            value, low, high = round_to_interval(entry.value, *entry.interval_95)
-            label = "camera " + name.replace("_", " ")
-            print(f"  {label:<19} {value} {entry.unit}  95 %: {low} to {high}{in_degrees(entry)}")
-    if result.holdout is not None:
-        error, relative_error = result.holdout.error, result.holdout.relative_error
-        print(f"  last third predicted to {error:.2g} {unit}, {relative_error:.1%} of the extent")
-    for warning in result.warnings:
-        print(f"  warning: {warning}")
 
 
 def _open_source(path: str, unit: str, fps: float | None) -> Source:
@@ -192,7 +172,7 @@ def _run_batch(
             continue
         save_results(result, out / path.stem, source, draw_video=False, decimal=options.decimal)
         print(path.name, end=": ")
-        _print_result(result)
+        print("\n".join(result_lines(result)))
         rows += [
             [path.name, result.motion, name, *parameter_row(name, parameter)[1:]]
             for name, parameter in result.parameters.items()
@@ -241,36 +221,21 @@ def _parse_known_values(texts: Sequence[str]) -> dict[str, KnownValue]:
     for entry in [entry for text in texts for entry in _split(text)]:
         name, equals, value = entry.partition("=")
         if not equals:
-            raise InputError(f"known: expected name=value, such as gravity=9.81, got {entry!r}")
-        name, (number, degrees) = name.strip(), re.subn(r"°|deg", "", value)
-        if degrees and name != "angle":
-            raise InputError(f"known: {name}: only an angle may be in degrees, got {value!r}")
-        measurement, factor = _parse_measurement("known", number), math.radians(1) if degrees else 1.0
-        values[name] = KnownValue(factor * measurement.value, factor * measurement.std)
+            raise InputError(f"known: expected name=value, such as gravity=9.81 or length=25cm, got {entry!r}")
+        values[name.strip()] = parse_quantity("known", name.strip(), value)
     return values
-
-
-def _parse_measurement(option: str, text: str) -> KnownValue:
-    """Return a number and its standard deviation, which follows ±, +- or +/-; zero if not given."""
-    try:
-        numbers = [float(number) for number in re.split(r"±|\+-|\+/-", text)]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 2):
-        raise InputError(f"{option}: expected a number, such as 9.81 or 0.033±0.001, got {text!r}")
-    return KnownValue(*numbers)
 
 
 def _parse_scale(text: str) -> KnownValue:
     """Return the scale in pixels per meter, from a number or from two points and their distance."""
     points, equals, length = text.partition("=")
     if not equals:
-        return _parse_measurement("scale", text)
+        return parse_quantity("scale", "scale", text)
     x1, y1, x2, y2 = _parse_numbers("scale", points, 4)
-    meters = _parse_measurement("scale", length)
+    meters = parse_quantity("scale", "length", length)
     pixels = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     if pixels <= 0 or meters.value <= 0:
-        raise InputError(f"scale: expected two points that differ and their distance in meters, got {text!r}")
+        raise InputError(f"scale: expected two points that differ and their distance, such as 185cm, got {text!r}")
     return KnownValue(pixels / meters.value, pixels / meters.value**2 * meters.std)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 
 from physvision.identification.parameters import Parameter
 
@@ -24,6 +25,11 @@ def round_to_interval(value: float, low: float, high: float) -> tuple[str, str, 
     numbers = (round(number, decimals) + 0.0 for number in (value, low, high))  # no negative zeros
     value_text, low_text, high_text = (f"{number:.{max(decimals, 0)}f}" for number in numbers)
     return value_text, low_text, high_text
+
+
+def round_like(number: float, text: str) -> Decimal:
+    """Round a number to the last digit of another one."""
+    return Decimal(repr(number)).quantize(Decimal(1).scaleb(int(Decimal(text).as_tuple().exponent))) + 0
 
 
 def in_degrees(parameter: Parameter) -> str:

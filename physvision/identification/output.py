@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from decimal import Decimal
@@ -13,11 +12,14 @@ import torch
 
 from physvision import report, video
 from physvision.core import Clip, StrPath
-from physvision.identification.formatting import describe_odds
+from physvision.identification.formatting import describe_odds, round_like, round_to_interval
 from physvision.identification.motion_table import PICTURE_AXES, Axes, write_motion_tables
+from physvision.identification.parameters import known_value_std
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
 from physvision.identification.result_tables import BUDGET_SOURCES, write_result_tables
+from physvision.identification.result_text import basis
+from physvision.identification.units import si_unit
 from physvision.report.palette import OBJECTS, TEXT, WARN
 from physvision.report.spreadsheet import Cell, write_csv
 
@@ -139,6 +141,7 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     if video_path is not None:
         text = "Rings: observed positions. Lines: the fitted motion. Dots: the prediction for the next half second."
         page.section("The clip", report.embed_video(video_path), text=text)
+    page.section("Basis", report.table(list(basis(result)), ("basis", "value")))
     parameters = result.parameters.items()
     unidentifiable = [(_readable(name), entry.reason) for name, entry in parameters if not entry.identifiable]
     reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
@@ -168,10 +171,14 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
     unit = result.evidence.unit
     numbers = [(f"{result.fit.noise:.2g} {unit}", "typical distance of the fitted motion from the observed positions")]
     for name, parameter in result.parameters.items():
-        if parameter.value is not None and parameter.interval_68 is not None:
-            std = (parameter.interval_68[1] - parameter.interval_68[0]) / 2
-            digits = min(max(0, -math.floor(math.log10(max(std, 1e-12)))), 8)
-            numbers.append((f"{parameter.value:.{digits}f} ± {std:.{digits}f} {parameter.unit}", _readable(name)))
+        if parameter.value is not None and parameter.interval_95 is not None:
+            text, _, _ = round_to_interval(parameter.value, *parameter.interval_95)
+            half_width = (parameter.interval_95[1] - parameter.interval_95[0]) / 2
+            if half_width == 0:
+                numbers.append((f"{text} {parameter.unit}", f"{_readable(name)}, taken as exact"))
+            else:
+                error = round_like(half_width, text)
+                numbers.append((f"{text} ± {error} {parameter.unit}", f"{_readable(name)}, ± at the level of 95 %"))
     rivals = [(kind, odds) for kind, odds in result.odds.items() if kind != result.motion]
     if rivals:
         numbers.append((describe_odds(rivals[0][1]), f"odds of the nearest rival, {_readable(rivals[0][0])}"))
@@ -195,7 +202,12 @@ def _parameter_rows(result: Identification) -> list[report.ParameterRow]:
         if parameter.value is not None
     ]
     known_values = result.known_values.items()
-    return rows + [report.ParameterRow(name, [entry.value], "1", "known") for name, entry in known_values]
+    return rows + [
+        report.ParameterRow(
+            name, [entry.value], si_unit(name) or "1", "known" if known_value_std(name, result.evidence) else "exact"
+        )
+        for name, entry in known_values
+    ]
 
 
 def _budget_table(result: Identification):
@@ -210,7 +222,11 @@ def _budget_table(result: Identification):
 def _camera_rows(result: Identification) -> list[report.ParameterRow]:
     return [
         report.ParameterRow(
-            _readable(name), [entry.value], entry.unit or "1", entry.reason or "from the motion", entry.interval_95
+            _readable(name),
+            [entry.value],
+            entry.unit or "1",
+            entry.reason or entry.meaning or "from the motion",
+            entry.interval_95,
         )
         for name, entry in result.camera.items()
         if entry.value is not None

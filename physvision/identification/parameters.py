@@ -114,8 +114,13 @@ def _bounds(name: str, fit: Fit) -> Bounds:
     return fit.model.bounds.get(name, fit.evidence.settings.parameters.bounds.get(name, (-math.inf, math.inf)))
 
 
-def _propagate(fit: Fit, settings: ParameterSettings) -> _Propagation:
-    """Evaluate a fit's parameters at its minimum, and propagate samples of the posterior and of the known values."""
+def linearize_parameters(fit: Fit) -> tuple[dict[str, Tensor | str], Tensor, Tensor]:
+    """Return the parameters at a fit's minimum, and the derivatives of the identifiable ones.
+
+    Returns:
+        Parameters, or the reasons why they are not identifiable; derivatives with respect to z, (parameters, unknowns);
+        and effects of one standard deviation of each known value, (parameters, known values).
+    """
     evidence = fit.evidence
     names = list(evidence.known_values)
     known_values = torch.tensor([evidence.known_values[name].value for name in names], dtype=torch.float64)
@@ -137,18 +142,23 @@ def _propagate(fit: Fit, settings: ParameterSettings) -> _Propagation:
     z_derivatives, known_derivatives = (
         part.detach()[1:] for part in torch.autograd.functional.jacobian(vector, (fit.z, known_values))
     )
+    return values, z_derivatives, known_derivatives * known_std
+
+
+def _propagate(fit: Fit, settings: ParameterSettings) -> _Propagation:
+    """Evaluate a fit's parameters at its minimum, and propagate samples of the posterior and of the known values."""
+    values, z_derivatives, known_errors = linearize_parameters(fit)
+    identifiable = [name for name, value in values.items() if isinstance(value, Tensor)]
     generator = torch.Generator().manual_seed(1)
     posterior = mixture_posterior(fit.problem, fit.z, linearization=fit.linearization)
     deviations = sample_posterior(fit, posterior, settings.draws) @ z_derivatives.T
-    noise = torch.randn(settings.draws, len(names), generator=generator, dtype=torch.float64)
-    deviations += noise * known_std @ known_derivatives.T
+    noise = torch.randn(settings.draws, known_errors.shape[1], generator=generator, dtype=torch.float64)
+    deviations += noise @ known_errors.T
     estimates = np.array([float(torch.as_tensor(values[name])) for name in identifiable])
     limits = [_bounds(name, fit) for name in identifiable]
     samples = _feasible_samples(limits, estimates, deviations.numpy(), settings)
     projected = _projected_samples(limits, estimates, deviations.numpy())
-    return _Propagation(
-        values, estimates, (samples, projected), posterior, z_derivatives, known_derivatives * known_std
-    )
+    return _Propagation(values, estimates, (samples, projected), posterior, z_derivatives, known_errors)
 
 
 def _budget(

@@ -35,7 +35,7 @@ from physvision.identification.diagnostics import (
 from physvision.identification.kinds import KINDS, KNOWN_NAMES, MotionKind
 from physvision.identification.model import Evidence, KnownValue
 from physvision.identification.parameters import estimate_parameters
-from physvision.identification.result import Identification
+from physvision.identification.result import FrameRate, Identification
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings, ViewSettings
 from physvision.identification.signatures import contradiction
 from physvision.identification.thinning import limit_samples
@@ -71,8 +71,10 @@ def identify(
         object: One of several moving objects: a box that it passes through, (x, y, width, height) in pixels, or its
             color, see `find_tracks`; for tracks, the name of one.
         crop: Part of the picture to look at, (x, y, width, height), pixels. Not for tracks.
-        time_range: Times of the clip at which to begin and to end, s; None for its own beginning and end.
-        fps: Frame rate of filming, frames a second, where it differs from the file's.
+        time_range: Times of the file at which to begin and to end, s, as a player shows them, also with `fps`; None
+            for its own beginning and end.
+        fps: Frame rate of filming, frames a second, where it differs from the file's. The times of the result are
+            then those of the motion.
         size: Width and height of the picture in which given tracks were found, pixels.
         settings: Tuning numbers.
         progress: Function that is called with the name of each stage and the fraction of the work before it.
@@ -98,6 +100,7 @@ def identify(
             raise InputError("crop: applies to videos, but tracks were given; leave out rows, or use time_range")
         tracks = preparation.select_tracks(source, object, start, stop, settings.tracks)
         view = _view_of_tracks(tracks, size, settings.view)
+    file_times = tracks[0].times
     if fps is not None:
         slow_motion_factors = [fps * preparation.frame_interval(track.times, settings.tracks) for track in tracks]
         tracks = [
@@ -107,6 +110,8 @@ def identify(
     if any(track.unit == "m" for track in tracks):
         priors.setdefault("scale", KnownValue(1.0))
     tracks, notes = _prepare_tracks(tracks, motion, min_tracks, settings)
+    file_fps = 1 / preparation.frame_interval(file_times, settings.tracks)
+    frame_rate = FrameRate(fps or file_fps, file_fps)
     kinds, max_objects = _candidate_kinds(motion, len(tracks), settings)
     evidence = Evidence(tracks[:max_objects], view, priors, _audio_onsets(source, kinds, fps), settings)
     with warnings.catch_warnings():
@@ -125,7 +130,7 @@ def identify(
             message = f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}"
             raise InputError(". ".join([message, *limits]))
         progress("intervals", FITTING_END)
-        return _build_result(candidates, tracks, notes)
+        return _build_result(candidates, tracks, notes, frame_rate)
 
 
 def _view_of_tracks(tracks: Sequence[Track], size: tuple[float, float] | None, settings: ViewSettings) -> View:
@@ -206,7 +211,9 @@ def _audio_onsets(source: Source, kinds: Collection[str], fps: float | None) -> 
     return np.zeros(0) if sound is None else detect_onsets(sound)
 
 
-def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequence[str]) -> Identification:
+def _build_result(
+    candidates: Candidates, tracks: Sequence[Track], notes: Sequence[str], frame_rate: FrameRate
+) -> Identification:
     """Return the best kind with parameters, rivals, holdout test and warnings."""
     fits, settings = candidates.fits, candidates.evidence.settings.selection
     scores = kind_scores(candidates)
@@ -220,7 +227,10 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
     ignored = [track for track in tracks if not any(track is fitted_track for fitted_track in fit.evidence.tracks)]
     notes = list(notes)
     if ignored:
-        notes.append(f"Something else moves too, and is ignored ({_describe(ignored)}); --object selects an object.")
+        notes.append(
+            f"Analyzed: {_describe(fit.evidence.tracks)}. Something else moves too, and is ignored "
+            f"({_describe(ignored)}); --object selects an object."
+        )
     notes += [note for track in fit.evidence.tracks for note in track.notes]
     notes += _unused_known_values(fit.evidence.known_values, motion, ties)
     notes += [*span_warnings(fit), *fit.model.notes, *plausibility_warnings(fit, parameters)]
@@ -230,8 +240,8 @@ def _build_result(candidates: Candidates, tracks: Sequence[Track], notes: Sequen
         notes.append(describe_prediction_gap(fit, holdout.error))
     unique_notes = tuple(dict.fromkeys(notes))
     return Identification(
-        motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, holdout,
-        estimate_camera(cameras),
+        motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, frame_rate,
+        holdout, estimate_camera(cameras),
     )  # fmt: skip
 
 

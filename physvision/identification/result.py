@@ -24,6 +24,24 @@ _MAX_MISSING_SAMPLES = 3  # at the end of tracks that are fitted to their end
 
 
 @dataclass(frozen=True)
+class FrameRate:
+    """Frame rate of a clip.
+
+    Attributes:
+        filming: Frame rate of filming, frames a second.
+        file: Frame rate by the time stamps of the file, frames a second.
+    """
+
+    filming: float
+    file: float
+
+    @property
+    def slow_motion(self) -> float:
+        """Factor by which the file shows the motion more slowly than it was."""
+        return self.filming / self.file
+
+
+@dataclass(frozen=True)
 class Identification:
     """Identified kind of motion, with its parameters and fit.
 
@@ -36,6 +54,7 @@ class Identification:
         parameters: Physical parameters by name, SI units.
         warnings: Warnings about the clip and the result, as full sentences.
         fit: Fit of the best kind.
+        frame_rate: Frame rate of filming and that of the file. All times of the result are those of the motion.
         holdout: Prediction of the held-out last third of the clip; None with too few samples.
         camera: Values of an arbitrary camera, as far as the motion shows them: tilt of its line of sight from the
             normal of the plane and roll, rad; focal length, px; OpenCV's k1; relative radial displacement at half a
@@ -50,6 +69,7 @@ class Identification:
     parameters: Mapping[str, Parameter]
     warnings: tuple[str, ...]
     fit: Fit = field(repr=False)
+    frame_rate: FrameRate
     holdout: Holdout | None = field(repr=False, default=None)
     camera: Mapping[str, Parameter] = field(default_factory=dict)
 
@@ -73,6 +93,18 @@ class Identification:
         """Scale of the picture, pixels per meter; None if not identifiable."""
         scale = self.fit.model.scale(self.fit.values, self.evidence.known_tensors)
         return None if scale is None else float(scale)
+
+    @property
+    def scale_sources(self) -> tuple[str, ...]:
+        """Names of the known values that determine the scale; none if it is unknown, or that of a custom scene."""
+        model, values, known_values = self.fit.model, self.fit.values, self.evidence.known_tensors
+        names = []
+        for name in known_values:
+            remaining = {key: value for key, value in known_values.items() if key != name}
+            scale = model.scale(values, remaining)
+            if self.scale is not None and (scale is None or float(scale) != self.scale):
+                names.append(name)
+        return tuple(names)
 
     @property
     def unit(self) -> str:
@@ -154,8 +186,10 @@ class Identification:
             "known_values": {name: asdict(value) for name, value in self.known_values.items()},
             "warnings": list(self.warnings),
             "fitted_span_s": list(self.span),
+            "frame_rate": asdict(self.frame_rate),
             f"noise_{unit}": self.fit.noise,
             "scale_px_per_m": self.scale,
+            "scale_sources": list(self.scale_sources),
         }
         if self.holdout is not None:
             contents["holdout"] = {

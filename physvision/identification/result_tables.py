@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
-from physvision.identification.formatting import round_to_interval
+from physvision.identification.formatting import round_like, round_to_interval
 from physvision.identification.parameters import Parameter
 from physvision.identification.result import Identification
 from physvision.report.spreadsheet import Cell, write_csv, write_latex, write_xlsx
@@ -49,11 +49,6 @@ def parameter_row(name: str, parameter: Parameter) -> list[Cell]:
         return [label, *[""] * 5, parameter.unit, *[""] * len(BUDGET_SOURCES), parameter.reason]
     low, high = parameter.interval_95
     value, *bounds_95 = round_to_interval(parameter.value, low, high)
-    bounds_68 = [_round_like(bound, value) for bound in parameter.interval_68]
+    bounds_68 = [round_like(bound, value) for bound in parameter.interval_68]
     budget = [Decimal(f"{parameter.budget.get(source, 0.0):.2g}") for source in BUDGET_SOURCES]
     return [label, Decimal(value), *bounds_68, *map(Decimal, bounds_95), parameter.unit, *budget, parameter.meaning]
-
-
-def _round_like(number: float, text: str) -> Decimal:
-    """Round a number to the last digit of another one."""
-    return Decimal(repr(number)).quantize(Decimal(1).scaleb(int(Decimal(text).as_tuple().exponent))) + 0

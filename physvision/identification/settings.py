@@ -289,6 +289,7 @@ class WarningSettings:
         contradiction: Difference of a known value from the identified one that counts as a contradiction, in standard
             deviations.
         rounding: Relative rounding error allowed of a known value.
+        camera_widening: Factor by which a value of the camera widens an interval above which the terminal shows it.
     """
 
     max_width: float = 12.0
@@ -296,6 +297,7 @@ class WarningSettings:
     prediction_ratio: float = 3.0
     contradiction: float = 4.0
     rounding: float = 0.01
+    camera_widening: float = 1.1
 
 
 @dataclass(frozen=True)

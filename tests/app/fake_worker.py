@@ -52,7 +52,7 @@ def run(job):
         send(id=job["id"], event="failed", message=str(error))
 
 
-send(event="ready", choices={"kinds": {"pendulum": ["gravity"]}, "checkpoints": {}})
+send(event="ready", choices={"kinds": {"pendulum": ["gravity"]}, "units": {"gravity": {"m/s²": 1}}, "checkpoints": {}})
 for line in sys.stdin:
     message = json.loads(line)
     if "cancel" in message:

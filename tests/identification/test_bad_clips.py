@@ -137,7 +137,8 @@ def test_two_things_that_move_where_one_is_expected(swing):
         cv2.circle(frame, (round(place), 25), 9, (20, 160, 40), -1, cv2.LINE_AA)
     result = identify_frames(frames_of_two)
     assert contains_truth(result, clip.truth["length"])
-    assert any("Something else moves too" in note for note in result.warnings)
+    (note,) = [note for note in result.warnings if "Something else moves too" in note]
+    assert note.startswith(f"Analyzed: {result.evidence.tracks[0].name}: ")
     pointed = Clip(torch.from_numpy(frames_of_two), torch.arange(COUNT, dtype=torch.float64) / FPS)
     second = identify(pointed, "spring", object="#14a028")
     assert second.parameters["period"].value == pytest.approx(1.1, rel=0.01)

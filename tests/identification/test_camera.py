@@ -16,10 +16,14 @@ from identification.clip_tracks import tracks_of as careful_tracks, write_tracks
 from physvision.camera import Calibration, read_calibration
 from physvision.core import InputError
 from physvision.datasets import clips
+from physvision.estimation.autocorrelation import mixture_posterior
 from physvision.identification import identify
-from physvision.identification.camera_posterior import arbitrary_camera_cost
+from physvision.identification.camera_parameters import interval_widening
+from physvision.identification.camera_posterior import CameraFits, arbitrary_camera_cost
 from physvision.identification.candidates import compare_cameras
 from physvision.identification.command import run_command
+from physvision.identification.parameters import linearize_parameters
+from physvision.identification.result_text import result_lines
 from physvision.identification.settings import DEFAULT_SETTINGS
 from physvision.identification.view import View
 
@@ -183,3 +187,26 @@ def test_the_command_takes_a_calibration_of_opencv(tmp_path, capsys):
 
 def calibrated(calibration):
     return replace(DEFAULT_SETTINGS, view=replace(DEFAULT_SETTINGS.view, calibration=calibration))
+
+
+def test_values_of_the_camera_that_widen_an_interval_say_so():
+    """With the precision matrix as the oracle: what is known is left out of it, instead of conditioned on."""
+    _, _, result = identify_pendulum(3)
+    cameras = compare_cameras(result.fit)
+    fit = cameras.fits[0]
+    covariance = mixture_posterior(fit.problem, fit.z, linearization=fit.linearization).covariance
+    names = [unknown.name for unknown in fit.problem.unknowns for _ in range(unknown.size)]
+    retained = [index for index, name in enumerate(names) if name != "distortion"]
+    precision = torch.linalg.inv(covariance)
+    remaining = torch.linalg.inv(precision[retained][:, retained])
+    values, derivatives, known_errors = linearize_parameters(fit)
+    index = [name for name, value in values.items() if not isinstance(value, str)].index("amplitude")
+    known_variance = known_errors[index].square().sum()
+    total = derivatives[index] @ covariance @ derivatives[index] + known_variance
+    rest = derivatives[index][retained] @ remaining @ derivatives[index][retained] + known_variance
+    widening = interval_widening(CameraFits((fit,), (1.0,)), ("distortion",))
+    assert widening["amplitude"] == pytest.approx(float(total / rest) ** 0.5, rel=1e-3)
+    widest = max(interval_widening(cameras, ("distortion",)).values())
+    assert (widest >= 1.1) == bool(result.camera["k1"].meaning)
+    shown = [line for line in result_lines(result) if line.startswith("  camera")]
+    assert len(shown) == sum(bool(entry.meaning) and entry.identifiable for entry in result.camera.values())

@@ -8,7 +8,7 @@ from identification.clip_tracks import tracks_of, write_tracks
 
 from physvision.cli import main
 from physvision.datasets.clips import draw
-from physvision.identification.command import _parse_known_values, build_parser
+from physvision.identification.command import _parse_known_values, _parse_scale, build_parser
 
 
 def test_tracks_as_a_table(tmp_path, capsys):
@@ -86,6 +86,33 @@ def test_angles_may_be_given_in_degrees():
     assert _parse_known_values(["angle=0.5"])["angle"].value == 0.5
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "std"),
+    [
+        ("length=25cm", 0.25, 0.0),
+        ("length=25±0.5cm", 0.25, 0.005),
+        ("length=0.25m±5mm", 0.25, 0.005),
+        ("mass=24.3 g", 0.0243, 0.0),
+        ("angle=30deg", np.pi / 6, 0.0),
+        ("angle=30+-1deg", np.pi / 6, np.pi / 180),
+        ("gravity=981cm/s^2", 9.81, 0.0),
+        ("gravity=9.81m/s2", 9.81, 0.0),
+        ("stiffness=2N/cm", 200.0, 0.0),
+        ("scale=4px/mm", 4000.0, 0.0),
+        ("mass:cart=250g", 0.25, 0.0),
+        ("length=1e-1", 0.1, 0.0),
+    ],
+)
+def test_known_values_with_units(text, value, std):
+    (known_value,) = _parse_known_values([text]).values()
+    assert (known_value.value, known_value.std) == pytest.approx((value, std))
+
+
+def test_a_scale_by_two_points_and_their_distance_in_centimeters():
+    assert _parse_scale("0,0,30,40=12.5cm±1mm").value == pytest.approx(400)
+    assert _parse_scale("0,0,30,40=12.5cm±1mm").std == pytest.approx(400 / 125)
+
+
 def test_nothing_and_a_folder_that_is_not_there(capsys):
     assert main(["identify"]) == 1
     assert "expected a video, or a folder" in capsys.readouterr().err
@@ -100,7 +127,8 @@ def test_nothing_and_a_folder_that_is_not_there(capsys):
         (["--known", "gravity=fast"], "expected a number"),
         (["--known", "lenght=0.3"], "expected some of gravity, length"),
         (["--known", "gravity=-9.81"], "expected a number above zero"),
-        (["--known", "gravity=9.81°"], "only an angle may be in degrees"),
+        (["--known", "gravity=9.81°"], "expected a unit out of m/s², cm/s², or none for SI, got '°'"),
+        (["--known", "length=10inch"], "expected a unit out of m, cm, mm"),
         (["--known", "drag=-0.1"], "expected a number of at least zero"),
         (["--known", "gravity=nan"], "expected a finite number"),
         (["--known", "gravity=9.81±-1"], "at least zero, got 9.81 ± -1"),

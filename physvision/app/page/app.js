@@ -3,7 +3,7 @@
 import { $, h, toggle } from "./elements.js";
 import { Film, polyline, ring } from "./film.js";
 import { Tool } from "./handles.js";
-import { KnownValues, LENGTHS, decimal } from "./known.js";
+import { KnownValues, decimal } from "./known.js";
 import { offerCheckpoints, predictRequest, showPrediction } from "./predict.js";
 import { Result } from "./result.js";
 import { OWN_SCENE, sceneRequest, setUpScene, showScene, toggleScene } from "./scene.js";
@@ -232,6 +232,7 @@ function showKinds() {
     ...Object.keys(state.choices.kinds).map((kind) => h("option", { value: kind }, kind.replaceAll("_", " "))));
   if (state.scene) select.append(h("option", { value: OWN_SCENE }, "own scene"));
   select.value = value;
+  known.offer(state.choices.units);
   showKnown();
   offerCheckpoints(state.choices.checkpoints);
 }
@@ -245,7 +246,7 @@ function showKnown() {
 function identifyRequest() {
   const request = { motion: $("motion").value || null, known: known.values() };
   if (chosen.size < (state.tracks?.objects.length ?? 0)) request.objects = [...chosen];
-  const length = decimal($("ruler-length")), unit = LENGTHS[$("ruler-unit").value];
+  const length = decimal($("ruler-length")), unit = state.choices.units.length[$("ruler-unit").value];
   if (ruler.active && ruler.points) {
     if (length === null) throw new Error("Give the length of the ruler, or switch it off.");
     request.ruler = { points: ruler.points.flat(), length: length * unit, std: (decimal($("ruler-std")) ?? 0) * unit };

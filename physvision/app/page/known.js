@@ -1,18 +1,6 @@
-// Known values with their units; requests carry SI units.
+// Known values with their units, which the server lists; requests carry SI units.
 
 import { h } from "./elements.js";
-
-export const LENGTHS = { m: 1, cm: 0.01, mm: 0.001 };
-const UNITS = {
-  gravity: { "m/s²": 1 },
-  length: LENGTHS,
-  radius: LENGTHS,
-  mass: { kg: 1, g: 0.001 },
-  stiffness: { "N/m": 1 },
-  angle: { "°": Math.PI / 180, rad: 1 },
-  damping: { "1/s": 1 },
-  drag: { "1/m": 1 },
-};
 
 // Number of an input, null where it is empty; commas are taken as points.
 export function decimal(input) {
@@ -23,8 +11,14 @@ export function decimal(input) {
 export class KnownValues {
   constructor(container) {
     this.container = container;
-    this.rows = Object.entries(UNITS).map(([name, units]) => this.make(name, units));
-    container.append(...this.rows.map((row) => row.element));
+    this.rows = [];
+  }
+
+  // Offers the known values, { name: { unit: SI units in it } }; values that were typed stay.
+  offer(units) {
+    if (this.rows.length) return;
+    this.rows = Object.entries(units).filter(([name]) => name !== "scale").map(([name, factors]) => this.make(name, factors));
+    this.container.append(...this.rows.map((row) => row.element));
   }
 
   make(name, units) {

@@ -37,6 +37,7 @@ export class Result {
     $("result-title").textContent = `Result: ${result.motion.replaceAll("_", " ")}`;
     $("warnings").replaceChildren(...result.warnings.map((warning) => h("li", {}, warning)));
     this.showKinds();
+    $("basis").replaceChildren(...result.basis.map(([label, text]) => h("li", {}, `${label}: ${text}`)));
     this.showParameters();
     $("plot-object").replaceChildren(...result.objects.map((object, index) => h("option", { value: String(index) }, `object ${object + 1}`)));
     $("plot-object").parentElement.hidden = result.objects.length < 2;
