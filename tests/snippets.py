@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/reference").glob("*.md"))]
 PROGRAMS = ("physvision", "python", "torchrun", "pip", "make", "bash")
+_INLINE = re.compile(r"`(physvision [a-z][^`\n]*)`")
 _REASON = re.compile(r"<!-- not run: (.+) -->")
 
 
@@ -47,6 +48,15 @@ class Block:
 def read_blocks(*kinds: str) -> list[Block]:
     """Read all blocks of some kinds, page by page."""
     return [block for page in PAGES for block in _blocks_of(page) if block.kind in kinds]
+
+
+def read_commands() -> list[tuple[str, list[str]]]:
+    """Read every command of physvision, in blocks and within lines of text: the name of its page, and its words."""
+    blocks = read_blocks("shell")
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        blocks += [Block(page.name, "shell", 0, command, "") for command in _INLINE.findall(text)]
+    return [(block.name, words) for block in blocks for words in block.commands() if words[0] == "physvision"]
 
 
 def _blocks_of(page: Path) -> Iterator[Block]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from snippets import read_commands
 
 from physvision.cli import COMMANDS, TRAINING
 from physvision.identification.scene_names import find_entry
@@ -103,17 +104,6 @@ def test_every_public_name_stands_in_the_reference():
     assert not missing, missing
 
 
-def command_lines() -> list[tuple[str, str, list[str]]]:
-    """Page, command and options of every line `physvision …` in README and docs."""
-    lines = []
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        text = re.sub(r"\\?\n {6,}(?=-)", " ", page.read_text())
-        for line in re.findall(r"(?:^ {4}|`)physvision ([a-z][\w-]*(?: [^`\n]*)?)(?:`|$)", text, re.MULTILINE):
-            command, *words = line.partition("#")[0].split()
-            lines.append((page.name, command, [word.partition("=")[0] for word in words if word.startswith("--")]))
-    return lines
-
-
 @pytest.mark.extended
 def test_commands_of_pages_are_those_of_the_parsers(monkeypatch):
     """The reference lists every option, and pages name no command or option that does not exist."""
@@ -129,10 +119,10 @@ def test_commands_of_pages_are_those_of_the_parsers(monkeypatch):
     for name in ("validate", "test"):
         assert "(#fit)" in sections[name]
         known[name] = known["fit"]
-    lines = command_lines()
-    assert len(lines) > 60
-    for page, command, options in lines:
-        for option in options:
+    commands = [(page, words) for page, (_, *words) in read_commands() if not words[0].startswith("-")]
+    assert len(commands) > 60
+    for page, (command, *words) in commands:
+        for option in (word.partition("=")[0] for word in words if word.startswith("--")):
             # Sections of a configuration have fields of the class that they name.
             inner = command in TRAINING and option.startswith(("--data.", "--model.", "--trainer."))
             assert inner or option in known[command] | {"--help", "--import"}, f"{page}: {command} {option}"

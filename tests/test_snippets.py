@@ -1,13 +1,31 @@
 """Every block of code in README.md and docs/ runs as it stands, alone, in an empty folder."""
 
 import json
+import os
 import re
+import shlex
+import signal
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
-from snippets import Block, read_blocks
+from snippet_files import FILES
+from snippets import ROOT, Block, read_blocks
+from torch.distributed.run import get_args_parser
 
-PYTHON = read_blocks("python")
+from physvision import cli, options
+from physvision.trainers import commands as training
+
+PYTHON, SHELL = read_blocks("python"), read_blocks("shell")
+RUN, NOT_RUN = [block for block in SHELL if not block.reason], [block for block in SHELL if block.reason]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Commands that serve a page until they are interrupted.
+SERVING = {"open", "view"}
+# Blocks of commands of less than five seconds.
+QUICK = {"open-1"}
 # Blocks of more than five seconds.
 LONG = {"data-1", "data-2", "identify-1", "own_robot-1", "own_robot-3", "own_video-1", "perception-1"}
 
@@ -102,6 +120,91 @@ def test_python_runs_alone(block, tmp_path, monkeypatch):
 
 def test_every_check_has_its_block():
     assert set(CHECKS) <= {block.name for block in PYTHON}
+
+
+@pytest.mark.parametrize("block", _parameters(RUN, {block.name for block in RUN} - QUICK))
+def test_commands_run_alone(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for write in FILES.get(block.name, []):
+        write()
+    for command in block.commands():
+        assert command[0] == "physvision"
+        if command[1] in SERVING:
+            _serve(command[1:])
+        else:
+            assert cli.main(command[1:]) == 0, f"{block.name}: {shlex.join(command)}"
+
+
+def _serve(arguments: list[str]) -> None:
+    """Start a command that serves a page, read the page, and interrupt the command as Ctrl+C does."""
+    environment = {**os.environ, "BROWSER": "true"}  # a program that opens nothing
+    command = [sys.executable, "-m", "physvision.cli", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout is not None
+        try:
+            line = next(line for line in process.stdout if re.search(r"http\S+ \(Ctrl|open at http", line))
+            address = re.search(r"http://[^\s(]+", line)
+            assert address is not None
+            # Such an address of this machine in its network is another name of the machine itself.
+            page = re.sub(r"//[\d.]+:", "//127.0.0.1:", address[0])
+            assert b"<html" in urlopen(page, timeout=60).read()[:1000].lower()
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+
+
+class ParsedError(Exception):
+    """Raised in the place of what a command would do with its options."""
+
+
+def _parse_alone(function):
+    def parse(*given, **options):
+        function(*given, **options)
+        raise ParsedError
+
+    return parse
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.name)
+def test_commands_that_are_not_run_are_parsed(block, tmp_path, monkeypatch):
+    """Every option is read by the command's own parser, and every configuration is built."""
+    monkeypatch.chdir(tmp_path)
+    for write in FILES.get(block.name, []):
+        write()
+    monkeypatch.setattr(options, "_parse", _parse_alone(options._parse))
+    monkeypatch.setattr(training, "build_from", _parse_alone(training.build_from))
+    monkeypatch.setattr(training, "read_checkpoint", lambda path: {})
+    for program, *arguments in block.commands():
+        if program == "torchrun":
+            get_args_parser().parse_args(arguments)
+            program, arguments = "physvision", arguments[arguments.index("physvision.cli") + 1 :]
+        if program == "python":
+            _find_options(arguments)
+        elif program == "pip":
+            (extras,) = re.findall(r"\[(.*)\]", arguments[-1])
+            assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
+        elif program == "make":
+            assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        else:
+            with pytest.raises(ParsedError):
+                cli.main(arguments)
+
+
+def _find_options(arguments: list[str]) -> None:
+    """Check that a script exists, and that it has the options."""
+    script, *words = arguments
+    assert (ROOT / script).is_file()
+    names = [word for word in words if word.startswith("--")]
+    if names:
+        done = subprocess.run([sys.executable, ROOT / script, "--help"], capture_output=True, text=True, timeout=120)
+        assert all(name in done.stdout for name in names), done.stderr
+
+
+def test_few_blocks_are_left_out():
+    assert len(NOT_RUN) <= 10
+    assert not [block.name for block in PYTHON if block.reason]
+    assert all(len(block.reason.split()) >= 4 for block in NOT_RUN)
 
 
 def test_no_code_hides_in_other_blocks():
