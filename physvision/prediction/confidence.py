@@ -39,6 +39,20 @@ def confidence(
     return torch.special.erf(settings.confident_angle / (math.sqrt(2) * widest))
 
 
+def limit_by_frames(
+    confidence: Float[Tensor, "frames objects"], score: Float[Tensor, " frames"], scene: Scene
+) -> Float[Tensor, "frames objects"]:
+    """Limit confidence by the reprojection score where a frame does not show the rendered state.
+
+    Args:
+        confidence: Confidence in each object.
+        score: Reprojection score of each frame.
+        scene: Scene, which names the score that is usual.
+    """
+    is_shown = (score >= scene.min_reprojection_score)[:, None]
+    return torch.where(is_shown, confidence, torch.minimum(confidence, score[:, None]))
+
+
 def describe(scene: Scene, settings: PredictionSettings = DEFAULT_SETTINGS) -> str:
     """Describe what confidence means in a scene."""
     if "px" in scene.coordinates.values():

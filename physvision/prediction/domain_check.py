@@ -136,7 +136,8 @@ class DomainCheck:
                 yield Difference(True, text)
         score, limit = float(np.median(values["reprojection_score"])), scene.min_reprojection_score
         if score < limit:
-            text = f"the rendered state explains {score:.0%} of the image, usual are at least {limit:.0%}"
+            part = f"{score:.0%}" if score >= 0.005 else "nothing"
+            text = f"the rendered state explains {part} of the image, usual are at least {limit:.0%}"
             yield Difference(True, text)
         if "color_match" in values:
             mismatch = 1 - values["color_match"].mean(0)

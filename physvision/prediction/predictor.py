@@ -16,7 +16,7 @@ from physvision.models import Observation, PredictiveAutoencoder, load
 from physvision.prediction.appearance_check import reprojection_score
 from physvision.prediction.clip_fit import ClipFit, FittedStates
 from physvision.prediction.clip_parameters import clip_parameters
-from physvision.prediction.confidence import confidence as position_confidence
+from physvision.prediction.confidence import confidence as position_confidence, limit_by_frames
 from physvision.prediction.domain_check import DomainCheck
 from physvision.prediction.prediction import Prediction, Segment, concatenate
 from physvision.video import Conversion, SceneStream, TimedFrame, open_scene_stream
@@ -222,6 +222,7 @@ class Predictor:
             confidence = observation.confidence[:, -1]
         own = position_confidence(stds.q, self.scene).to(confidence)
         confidence = torch.where(is_explained[:, None].to(confidence.device), own, confidence)
+        confidence = limit_by_frames(confidence, score, self.scene)
         present = torch.ones_like(confidence)
         if properties and "present" in properties:
             present = properties["present"].to(confidence)
@@ -245,7 +246,9 @@ class Predictor:
             has_prediction=has_prediction,
             predicted=predicted.to("cpu"),
             predicted_std=predicted_stds,
-            predicted_confidence=position_confidence(predicted_stds.q, self.scene),
+            predicted_confidence=limit_by_frames(
+                position_confidence(predicted_stds.q, self.scene), score.cpu(), self.scene
+            ),
             predicted_present=later.cpu() > 0.5,
             predicted_frames=predicted_frames,
             psnr=psnr_values,

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from physvision import report
 from physvision.core import FileError, PhysvisionError, State, StrPath
-from physvision.prediction.confidence import confidence
+from physvision.prediction.confidence import confidence, limit_by_frames
 from physvision.prediction.domain_check import MismatchError
 from physvision.prediction.mechanics import outlines, parameter_rows
 from physvision.prediction.prediction import Segment
@@ -252,6 +252,7 @@ def _write_future(path: Path, data: ReportData) -> Path:
         units.velocities(std.v[0].double().numpy()),
     ]
     likely = confidence(std.q[0], units.scene)
+    likely = limit_by_frames(likely, segment.reprojection_score[-1:].expand(len(likely)), units.scene)
     names = units.coordinates.items()
     forms = ("{}_{}", "{}_std_{}", "{}_rate_{}_per_s", "{}_rate_std_{}_per_s")
     head = ["time_s", "object", *(form.format(*name) for form in forms for name in names), "confidence"]

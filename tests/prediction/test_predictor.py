@@ -151,6 +151,14 @@ def test_noise_and_black_are_no_pendulum():
             predictor(wrong)
 
 
+def test_a_state_that_no_frame_shows_is_not_sure():
+    """An encoder that sees nothing always reports the same state, which a fit explains as a pendulum at rest."""
+    prediction = Predictor.from_checkpoint("pendulum", horizon=0.5)(np.zeros((40, 100, 100), np.uint8), force=True)
+    assert prediction.confidence.max() == 0.0
+    assert prediction.predicted_confidence.nan_to_num(0.0).max() == 0.0
+    assert prediction.warnings[0].startswith("The rendered state explains nothing of the image")
+
+
 def test_the_encoders_own_confidence_is_reported():
     instance = rolling.predictor()
     encoder = instance.model.encoder
