@@ -22,8 +22,7 @@ def write_own() -> None:
     """Write the configuration, the module and the model file of one's own clip."""
     Path("scene.xml").write_text(own_clip.SCENE)
     Path("mine.yaml").write_text(yaml.safe_dump(own_clip.configuration(updates=4, devices=1)))
-    Path("my_package").mkdir()
-    Path("my_package/eyes.py").write_text(own_clip.MODULE)
+    Path("own_eyes.py").write_text(own_clip.MODULE)
 
 
 def write_clip(kind: str, number: int, name: str) -> None:

@@ -11,12 +11,15 @@ import tomllib
 from pathlib import Path
 from urllib.request import urlopen
 
+import own_clip
 import pytest
+import yaml
 from snippet_files import FILES
 from snippets import ROOT, Block, read_blocks
 from torch.distributed.run import get_args_parser
 
 from physvision import cli, options
+from physvision.core import registry
 from physvision.trainers import commands as training
 
 PYTHON, SHELL = read_blocks("python"), read_blocks("shell")
@@ -102,6 +105,12 @@ CHECKS = {
 }
 
 
+def _forget_names(monkeypatch) -> None:
+    """Let what a block registers be registered again by another."""
+    monkeypatch.setattr(registry, "_PARTS", dict(registry._PARTS))
+    monkeypatch.setattr(registry, "_NAMES", dict(registry._NAMES))
+
+
 def _parameters(blocks: list[Block], long: set[str]) -> list:
     names = {block.name for block in blocks}
     assert long <= names, long - names
@@ -112,10 +121,20 @@ def _parameters(blocks: list[Block], long: set[str]) -> list:
 @pytest.mark.parametrize("block", _parameters(PYTHON, LONG))
 def test_python_runs_alone(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    _forget_names(monkeypatch)
     names: dict = {}
     exec(compile(block.text, f"{block.name}, line {block.line}", "exec"), names)
     check = CHECKS.get(block.name)
     assert check is None or check(names) is not False
+
+
+def test_the_files_of_own_scene_are_those_of_the_experiment():
+    """The page shows the mechanism, the module and the configuration that experiments/own_clip.py trains, whole."""
+    blocks = [block.text for block in read_blocks("python", "text") if block.name.startswith("own_scene-")]
+    assert own_clip.SCENE in blocks
+    assert own_clip.MODULE.strip() in blocks
+    (text,) = [text for text in blocks if text.startswith("seed_everything:")]
+    assert yaml.safe_load(text) == own_clip.configuration(updates=1500, devices=1)
 
 
 def test_every_check_has_its_block():
@@ -170,6 +189,7 @@ def _parse_alone(function):
 def test_commands_that_are_not_run_are_parsed(block, tmp_path, monkeypatch):
     """Every option is read by the command's own parser, and every configuration is built."""
     monkeypatch.chdir(tmp_path)
+    _forget_names(monkeypatch)
     for write in FILES.get(block.name, []):
         write()
     monkeypatch.setattr(options, "_parse", _parse_alone(options._parse))
