@@ -2,7 +2,7 @@
 
     python experiments/adaptive_cartpoles.py [--poles 1,2] [--forces 200] [--seeds 5] [--episodes 6]
 
-Needs physvision[environments] and a MuJoCo that dm_control can read (below 4). The world is dm_control's own, with an
+Needs physvision[environments]. The world is dm_control's own, with an
 endless rail and the given force; the model is our engine with point masses, in which masses, lengths and all
 coordinates of the centers of mass are 2 at first, 8 numbers for one pole and 13 for two. In each period of 0.05 s iLQR
 plans 20 ahead (40 for two poles, twice that where the force is 10 N); the model is refitted by Gauss–Newton to all that

@@ -2,7 +2,7 @@
 
     python experiments/cartpole_baselines.py [--poles 1] [--seeds 3] [--max_steps 100000] [--aim -125]
 
-Needs physvision[environments,baselines] and a MuJoCo that dm_control can read (below 4). Same world, same features of
+Needs physvision[environments,baselines]. Same world, same features of
 the state, same reward; stable-baselines3 with its settings as they are, one step of learning a period. A run ends when
 the mean reward of its last five episodes passes the aim, or at the most steps. Each 1,000 steps a line goes to
 out/cartpole_baselines.jsonl; runs that ended there are not run again.

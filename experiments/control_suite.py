@@ -54,12 +54,13 @@ class ControlSuiteEnv:
         Raises:
             MissingError: dm_control is not installed, or cannot read the models of the installed MuJoCo.
         """
-        suite, mujoco = require_package("dm_control.suite", "environments"), require_package("mujoco", "environments")
+        suite = require_package("dm_control.suite", "environments")
         try:
             self._env: Any = suite.load(domain, task, task_kwargs={"random": seed})
         except AttributeError as error:  # dm_control reads a field that MuJoCo 4 removed
             raise MissingError(
-                f'dm_control does not work with MuJoCo {mujoco.__version__}, try pip install "mujoco<4" ({error})'
+                f"dm_control cannot read the models of this MuJoCo ({error}); pip install 'physvision[environments]' "
+                "installs one that it can read"
             ) from error
         self._action_repeat = check_count("action_repeat", action_repeat)
         self.physics: Any = self._env.physics

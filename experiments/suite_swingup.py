@@ -2,7 +2,7 @@
 
     python experiments/suite_swingup.py [--seeds 5] [--episodes 3]
 
-Needs physvision[environments] and a MuJoCo that dm_control can read (below 4). An episode has 1,000 steps of 0.01 s at
+Needs physvision[environments]. An episode has 1,000 steps of 0.01 s at
 ±10 N on a rail of ±1.8 m; a control is held for two. The model is that of `adaptive_cartpoles.py`, all wrong at first,
 refitted to all that was seen every 100 steps until 200 were seen, then after each episode. The plan makes squares of
 place, height, rates and force small, not the task's reward, which is only counted. TD-MPC2, from states too, has 839

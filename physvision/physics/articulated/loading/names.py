@@ -15,6 +15,8 @@ _OBJECTS = {
     for kind in ("body", "joint", "actuator", "tendon", "equality", "flex", "key")
 }
 _MAX_LISTED = 6
+# Springs that yield, which MuJoCo knows from 4 on: the end of the names of a model's arrays.
+YIELDING = ("springyield",) if hasattr(mujoco.MjModel, "jnt_springyield") else ()
 
 
 def object_name(model: mujoco.MjModel, kind: str, k: int) -> str:

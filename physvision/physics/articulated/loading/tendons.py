@@ -14,10 +14,10 @@ import numpy as np
 from physvision.core import Placed, Sphere
 from physvision.physics.articulated.contact import ShapePair
 from physvision.physics.articulated.loading.geometry import pose_tuple
-from physvision.physics.articulated.loading.names import is_disabled
+from physvision.physics.articulated.loading.names import YIELDING, is_disabled
 
 _DISABLE = mujoco.mjtDisableBit
-_OTHER_EFFECTS = ("stiffness", "damping", "frictionloss", "armature", "stiffnesspoly", "dampingpoly", "springyield")
+_OTHER_EFFECTS = ("stiffness", "damping", "frictionloss", "armature", "stiffnesspoly", "dampingpoly", *YIELDING)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from physvision.physics.articulated.loading.names import is_disabled, join_names, nonzero_rows, object_name
+from physvision.physics.articulated.loading.names import YIELDING, is_disabled, join_names, nonzero_rows, object_name
 from physvision.physics.articulated.loading.tendons import is_site_tendon
 from physvision.physics.articulated.model.transmissions import Transmission
 
@@ -22,7 +22,7 @@ _DISABLE = mujoco.mjtDisableBit
 _ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
 LOOP_EQUALITIES = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
 _SCALAR_EQUALITIES = (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_TENDON)
-_NONLINEAR = ("stiffnesspoly", "dampingpoly", "springyield")
+_NONLINEAR = ("stiffnesspoly", "dampingpoly", *YIELDING)
 _TENDON_EFFECTS = ("limited", "stiffness", "damping", "frictionloss", "armature", *_NONLINEAR)
 
 

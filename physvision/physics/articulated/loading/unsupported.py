@@ -12,7 +12,13 @@ import mujoco
 import numpy as np
 
 from physvision.physics.articulated.loading.contacts import unsupported_contacts
-from physvision.physics.articulated.loading.names import is_disabled, join_names, nonzero_rows, object_name
+from physvision.physics.articulated.loading.names import (
+    YIELDING,
+    is_disabled,
+    join_names,
+    nonzero_rows,
+    object_name,
+)
 from physvision.physics.articulated.loading.transmissions import (
     driven_joints,
     feedback,
@@ -59,7 +65,7 @@ def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
         "fluid": _unsupported_fluid(model),
         "gravity_compensation": _nonzero_names(model, "body", model.body_gravcomp) if has_gravity else "",
         "nonlinear": _nonlinear_joints(model),
-        "plasticity": _nonzero_names(model, "joint", model.jnt_springyield),
+        "plasticity": _nonzero_names(model, "joint", model.jnt_springyield) if YIELDING else "",
         "flex": _names(model, "flex", range(model.nflex)),
         "sleep": "sleeping is enabled" if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value else "",
         "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
