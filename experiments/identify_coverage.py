@@ -6,7 +6,7 @@ share the work: each takes every n-th clip, and each prints the results of all. 
 leading parameters.
 
 The last column is the error of a prediction in the next half second, relative to that of a constant velocity, or of a
-constant acceleration for falls: the median over the clips. docs/identify.md has the results, with the commit.
+constant acceleration for falls: the median over the clips. docs/identify_accuracy.md has the results, with the commit.
 
     python experiments/identify_coverage.py [--clips 200] [--first 0] [--kinds false] [--out out/identify_coverage] \
         [--part 1/2] [--only projectile,fall]

@@ -397,3 +397,13 @@ def test_the_first_paint(browser):
         application.process.send_signal(signal.SIGINT)
         application.process.wait(30)
     print(f"first paint {statistics.median(times):.2f} s after the command, median of five")
+
+
+def test_cards_of_checkpoints_are_shown_as_markdown(visit):
+    page = visit()
+    page.wait_for_selector("#checkpoint option[value='discs-1']", state="attached")
+    page.evaluate("() => { const s = document.getElementById('checkpoint'); s.value = 'discs-1'; s.onchange(); }")
+    assert page.locator("#card code").all_text_contents()[0] == "trainers/discs-1.yaml"
+    text = page.evaluate("() => document.getElementById('card').textContent")
+    assert "as discs-3, whose" in text
+    assert "`" not in text

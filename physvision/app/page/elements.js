@@ -15,6 +15,16 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+// Code, bold text and the text of links of a paragraph in Markdown, as elements.
+export function markdown(text) {
+  const pieces = text.split(/(`[^`]+`|\*\*[^*]+\*\*|\[[^\]]+\]\([^)]*\))/);
+  return pieces.map((piece, index) => {
+    if (index % 2 === 0) return piece;
+    if (piece.startsWith("`")) return h("code", {}, piece.slice(1, -1));
+    return piece.startsWith("**") ? h("b", {}, piece.slice(2, -2)) : piece.slice(1, piece.indexOf("]"));
+  });
+}
+
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // Makes a button switch something on and off.

@@ -1,13 +1,13 @@
 // Prediction by a trained model: which one, and what it left.
 
-import { $, h } from "./elements.js";
+import { $, h, markdown } from "./elements.js";
 import { decimal } from "./known.js";
 
 export function offerCheckpoints(cards) {
   const select = $("checkpoint"), value = select.value;
   select.replaceChildren(...Object.keys(cards).map((name) => h("option", { value: name }, name)));
   if (value) select.value = value;
-  const show = () => { $("card").textContent = cards[select.value] ?? ""; };
+  const show = () => { $("card").replaceChildren(...markdown(cards[select.value] ?? "")); };
   select.onchange = show;
   show();
 }
