@@ -171,9 +171,14 @@ class Properties:
 
     @property
     def is_reusable(self) -> bool:
-        """If true, these were checked and are plain numbers, so that structs over them serve again."""
+        """If true, these were checked and are plain numbers, so that structs over them serve again.
+
+        Those of inference mode are not: whether they have changed since cannot be told.
+        """
         values = [value for _, value in self.items()]
-        return self._checked and not any(value.requires_grad or is_functorch_wrapped_tensor(value) for value in values)
+        return self._checked and not any(
+            value.requires_grad or is_functorch_wrapped_tensor(value) or value.is_inference() for value in values
+        )
 
     def tagged(self: Own) -> Own:
         """These properties, tagged as checked."""

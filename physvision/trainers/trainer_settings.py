@@ -45,8 +45,7 @@ class TrainerSettings:
         gradient_clip_algorithm: Kind of that limit.
         deterministic: If true, use deterministic algorithms alone.
         benchmark: If true, let cuDNN choose its algorithms by measuring them.
-        inference_mode: If true, evaluate in torch's inference mode, in which an engine of trees takes no learned
-            properties; otherwise without gradients.
+        inference_mode: If true, evaluate in torch's inference mode.
         use_distributed_sampler: If true, give each process its own samples.
         profiler: Name of a profiler of Lightning.
         detect_anomaly: If true, use torch's anomaly detection.
@@ -91,7 +90,7 @@ class TrainerSettings:
     gradient_clip_algorithm: Literal["norm", "value"] | None = None
     deterministic: bool | Literal["warn"] | None = None
     benchmark: bool | None = None
-    inference_mode: bool = False
+    inference_mode: bool = True
     use_distributed_sampler: bool = True
     profiler: Literal["simple", "advanced"] | None = None
     detect_anomaly: bool = False
