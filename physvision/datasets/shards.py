@@ -64,7 +64,8 @@ def _binary(kind: pa.DataType, values: np.ndarray) -> pa.Array:
 
 
 def _lists(kind: pa.FixedSizeListType, values: np.ndarray) -> pa.Array:
-    numbers = np.ascontiguousarray(values, kind.value_type.to_pandas_dtype()).reshape(-1)
+    dtype = pa.array([], kind.value_type).to_numpy(zero_copy_only=False).dtype  # `to_pandas_dtype` may need pandas
+    numbers = np.ascontiguousarray(values, dtype).reshape(-1)
     return pa.FixedSizeListArray.from_arrays(pa.array(numbers), type=kind)
 
 
