@@ -9,12 +9,10 @@ import cv2
 import numpy as np
 import own_clip
 import yaml
-from identification.clip_tracks import write_tracks
 from snippets import read_blocks
 
 from physvision import video
 from physvision.datasets import BilliardsRecipe, PendulumRecipe, clips
-from physvision.perception import Track
 from physvision.physics.articulated import load
 
 
@@ -44,14 +42,6 @@ def write_links(name: str, large: bool = False) -> None:
     video.write(name, frames, 60 if large else 20)
 
 
-def write_table(name: str) -> None:
-    """Write the track of a bob on a string, x and y in millimeters."""
-    generator, times = np.random.default_rng(0), np.arange(120) / 60
-    angle = 0.4 * np.cos(np.sqrt(9.81 / 0.3) * times)
-    positions = 300 * np.stack([np.sin(angle), -np.cos(angle)], 1) + generator.normal(0, 0.2, (120, 2))
-    write_tracks(Path(name), [Track(times, positions, np.full(120, 0.2), np.ones(120, bool), name="bob")])
-
-
 def write_arm() -> None:
     """Write the model of the page, and film its bob at another stiffness and damping."""
     (text,) = [
@@ -74,17 +64,12 @@ def write_arm() -> None:
 FILES: dict[str, list[Callable[[], None]]] = {
     "README-3": [partial(write_clip, "pendulum", 3, "swing.mp4"), partial(write_balls, "table.mp4")],
     "data-1": [partial(write_links, "my.mp4", large=True)],
-    "identify-1": [
-        partial(write_clip, "pendulum", 3, "swing.mp4"),
-        partial(write_clip, "bounce", 1, "bounce.mov"),
-        partial(write_clip, "slide", 1, "film.mp4"),
-        partial(write_table, "tracks.csv"),
-    ],
-    "identify-2": [partial(write_clip, "pendulum", 3, "pendulum.mp4")],
-    "identify-3": [partial(write_clip, "bounce", 1, "bounce.mp4")],
-    "identify-4": [partial(write_clip, "spring", 1, "spring.mp4")],
-    "identify-5": [write_arm],
-    "index-1": [partial(write_links, "my.mp4", large=True)],
+    "identify-1": [partial(write_clip, "pendulum", 3, "swing.mp4")],
+    "identify-2": [partial(write_clip, "projectile", 1, "throw.mp4")],
+    "identify-3": [partial(write_clip, "spring", 1, "spring.mp4")],
+    "identify-4": [write_arm],
+    "index-1": [partial(write_clip, "pendulum", 3, "swing.mp4")],
+    "index-2": [partial(write_links, "my.mp4", large=True)],
     "own_scene-1": [write_own],
     "own_video-1": [partial(write_links, "my.mp4")],
     "own_video-2": [partial(write_links, "my.mp4", large=True)],
