@@ -79,11 +79,7 @@ def describe_result(result: Identification, first_frame: int, indices: Sequence[
         "rejected": [{"kind": kind, "reason": reason} for kind, reason in result.rejected.items()],
         "basis": [list(row) for row in basis(result)],
         "parameters": [_describe_parameter(name, entry) for name, entry in result.parameters.items()],
-        "camera": [
-            _describe_parameter(name, entry)
-            for name, entry in result.camera.items()
-            if entry.identifiable and entry.meaning
-        ],
+        "camera": [_describe_parameter(name, entry) for name, entry in result.noticeable_camera.items()],
         "warnings": list(result.warnings),
         "noise": result.fit.noise,
         "unit": evidence.unit,

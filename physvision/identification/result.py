@@ -95,6 +95,11 @@ class Identification:
         return None if scale is None else float(scale)
 
     @property
+    def noticeable_camera(self) -> dict[str, Parameter]:
+        """Values of the camera that the motion shows and that widen an interval noticeably."""
+        return {name: entry for name, entry in self.camera.items() if entry.identifiable and entry.meaning}
+
+    @property
     def scale_sources(self) -> tuple[str, ...]:
         """Names of the known values that determine the scale; none if it is unknown, or that of a custom scene."""
         model, values, known_values = self.fit.model, self.fit.values, self.evidence.known_tensors

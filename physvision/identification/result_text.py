@@ -79,9 +79,8 @@ def _parameters(result: Identification) -> Iterator[tuple[str, str]]:
 
 
 def _camera(result: Identification) -> Iterator[tuple[str, str]]:
-    for name, entry in result.camera.items():
-        if entry.identifiable and entry.meaning:
-            yield "camera " + name.replace("_", " "), f"{_with_interval(entry)}  ({entry.meaning})"
+    for name, entry in result.noticeable_camera.items():
+        yield "camera " + name.replace("_", " "), f"{_with_interval(entry)}  ({entry.meaning})"
 
 
 def _with_interval(parameter: Parameter) -> str:

@@ -18,7 +18,7 @@ from physvision.core import InputError
 from physvision.datasets import clips
 from physvision.estimation.autocorrelation import mixture_posterior
 from physvision.identification import identify
-from physvision.identification.camera_parameters import interval_widening
+from physvision.identification.camera_parameters import interval_widening, linearize_fits
 from physvision.identification.camera_posterior import CameraFits, arbitrary_camera_cost
 from physvision.identification.candidates import compare_cameras
 from physvision.identification.command import run_command
@@ -205,9 +205,9 @@ def test_values_of_the_camera_that_widen_an_interval_say_so():
     known_variance = known_errors[index].square().sum()
     total = derivatives[index] @ covariance @ derivatives[index] + known_variance
     rest = derivatives[index][retained] @ remaining @ derivatives[index][retained] + known_variance
-    widening = interval_widening(CameraFits((fit,), (1.0,)), ("distortion",))
+    widening = interval_widening(linearize_fits(CameraFits((fit,), (1.0,))), ("distortion",))
     assert widening["amplitude"] == pytest.approx(float(total / rest) ** 0.5, rel=1e-3)
-    widest = max(interval_widening(cameras, ("distortion",)).values())
+    widest = max(interval_widening(linearize_fits(cameras), ("distortion",)).values())
     assert (widest >= 1.1) == bool(result.camera["k1"].meaning)
     shown = [line for line in result_lines(result) if line.startswith("  camera")]
     assert len(shown) == sum(bool(entry.meaning) and entry.identifiable for entry in result.camera.values())
