@@ -1,4 +1,4 @@
-"""Gradients of compliant contact against central differences of MuJoCo's `mj_step`, on model files of the corpus.
+"""Gradients of compliant contact against central differences of MuJoCo's motion, on model files of the corpus.
 
     python benchmarks/compliant_gradients.py [--models 40] [--folder out/model_corpus] [--packages "[gymnasium]"]
 
@@ -30,6 +30,7 @@ from jsonargparse import auto_cli
 
 sys.path.append(str(Path(__file__).parent))
 from model_corpus import Comparison, ModelFile, corpus, download, refusal
+from mujoco_versions import runge_kutta_steps
 
 from physvision import State
 from physvision.physics.articulated.loading.model_files import compile_model
@@ -51,7 +52,7 @@ class Start(NamedTuple):
 
 
 class Derivative(NamedTuple):
-    """Gradient along a direction, beside the central differences of `mj_step` and their spread."""
+    """Gradient along a direction, beside the central differences of MuJoCo's and their spread."""
 
     name: str
     gradient: float
@@ -89,10 +90,10 @@ class Motion:
         self.has_controls = self.engine.nu == self.model.nu > 0
 
     def mujoco(self, start: Start) -> tuple[Array, Array]:
-        """Return the final positions and velocities by `mj_step`."""
+        """Return the final positions and velocities by MuJoCo."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:], self.data.ctrl[:] = start
-        mujoco.mj_step(self.model, self.data, STEPS)
+        runge_kutta_steps(self.model, self.data, STEPS)
         return self.data.qpos.copy(), self.data.qvel.copy()
 
     def rollout(self, q: torch.Tensor, v: torch.Tensor, control: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from physics.articulated.mujoco_versions import runge_kutta_steps
+from mujoco_versions import runge_kutta_steps
 from physics.articulated.slopes import compare
 
 from physvision import State

@@ -9,7 +9,7 @@ from pathlib import Path
 import mujoco
 import pytest
 import torch
-from physics.articulated.mujoco_versions import IS_4
+from mujoco_versions import IS_4
 
 from physvision import State
 from physvision.core import FileError, InputError, ModelError, UnsupportedError

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from physics.articulated.mujoco_versions import ADDED_IN_4, IS_4, REMOVED_IN_4
+from mujoco_versions import ADDED_IN_4, IS_4, REMOVED_IN_4
 
 from physvision import State
 from physvision.core import UnsupportedError

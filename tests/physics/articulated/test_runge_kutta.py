@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from physics.articulated.mujoco_versions import runge_kutta_steps
+from mujoco_versions import runge_kutta_steps
 from physics.articulated.test_spinning import exact
 from scipy.spatial.transform import Rotation
 

@@ -1,4 +1,4 @@
-"""MuJoCo 3 and 4: what differs between them, for tests that compare with either."""
+"""MuJoCo 3 and 4: what differs between them, for tests and benchmarks that compare with either."""
 
 # MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
@@ -17,8 +17,9 @@ def runge_kutta_steps(model: mujoco.MjModel, data: mujoco.MjData, steps: int) ->
 
     `mj_step` of MuJoCo 3 adds the angular velocities of the stages, although each belongs to another orientation, which
     is of second order only. MuJoCo 4 adds rates u̇ = J_r(u)⁻¹ ω of the rotation vector u since the start of the step.
+    With activations of actuators, the steps of MuJoCo 3 are its own.
     """
-    if IS_4:
+    if IS_4 or model.na:
         mujoco.mj_step(model, data, steps)
         return
     h = model.opt.timestep
