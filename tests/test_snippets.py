@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import own_clip
 import pytest
@@ -166,7 +166,8 @@ def _serve(arguments: list[str]) -> None:
             assert address is not None
             # Such an address of this machine in its network is another name of the machine itself.
             page = re.sub(r"//[\d.]+:", "//127.0.0.1:", address[0])
-            assert b"<html" in urlopen(page, timeout=60).read()[:1000].lower()
+            browser = build_opener(HTTPCookieProcessor())  # the token in the address is exchanged for a cookie
+            assert b"<html" in browser.open(page, timeout=60).read()[:1000].lower()
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 0
