@@ -399,8 +399,9 @@ def test_the_first_paint(browser):
     print(f"first paint {statistics.median(times):.2f} s after the command, median of five")
 
 
-def test_cards_of_checkpoints_are_shown_as_markdown(visit):
+def test_cards_of_checkpoints_are_shown_as_markdown(visit, clip):
     page = visit()
+    drop(page, clip[0])
     page.wait_for_selector("#checkpoint option[value='discs-1']", state="attached")
     page.evaluate("() => { const s = document.getElementById('checkpoint'); s.value = 'discs-1'; s.onchange(); }")
     assert page.locator("#card code").all_text_contents()[0] == "trainers/discs-1.yaml"
