@@ -11,6 +11,7 @@ import torch
 
 from physvision.identification import Identification, Parameter
 from physvision.identification.formatting import describe_odds, in_degrees, round_to_interval
+from physvision.identification.motion_table import PICTURE_AXES
 from physvision.identification.result_text import basis
 from physvision.perception import Track
 from physvision.report.palette import OBJECTS, css
@@ -88,6 +89,7 @@ def describe_result(result: Identification, first_frame: int, indices: Sequence[
         "first": first_frame,
         "times": to_list(times, 6),
         "objects": list(indices),
+        "origin": to_list(PICTURE_AXES.origin_of(result), 3),
         "observed": to_list(evidence.observed.numpy(), 3),
         "fitted": to_list(result.fitted_positions, 3),
         "span": list(result.span),

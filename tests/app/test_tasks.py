@@ -60,6 +60,8 @@ def test_the_result_has_the_length(analysis):
     low, high = values["length"]["range"]
     assert low < LENGTH < high
     assert result["scale"] == pytest.approx(SCALE, rel=1e-6)
+    x, y = zip(*result["observed"], strict=True)
+    assert result["origin"] == [min(x), max(y)]  # the lower left corner, as in motion.csv
     assert len(result["observed"]) == len(result["fitted"]) == len(result["times"]) == 90
     total = np.add(result["energy"]["kinetic"], result["energy"]["potential"])
     assert np.ptp(total) < 0.02 * np.ptp(result["energy"]["kinetic"])

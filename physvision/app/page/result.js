@@ -168,14 +168,10 @@ export class Result {
     const index = Number($("plot-object").value || 0);
     const scale = result.scale && result.unit === "px" ? result.scale : 1;
     const unit = result.scale ? "m" : result.unit;
-    // As in motion.csv: without axes, the origin is the lower left corner of all tracks.
-    const seen = (axis) => result.observed.flatMap((row) => row.filter((value, column) => value !== null && column % 2 === axis));
-    const corner = [Math.min(...seen(0)), Math.max(...seen(1))];
-    const { origin, turn } = this.axes ?? { origin: corner, turn: 0 };
-    const inMeters = result.unit === "m";
+    // As in motion.csv.
+    const { origin, turn } = this.axes ?? { origin: result.origin, turn: 0 };
     const place = (rows) => ["x", "y"].map((axis) => rows.map((row) => {
       if (!row || row[2 * index] === null || row[2 * index] === undefined) return null;
-      if (inMeters) return axis === "y" ? -row[2 * index + 1] : row[2 * index];
       const dx = (row[2 * index] - origin[0]) / scale, dy = (origin[1] - row[2 * index + 1]) / scale;
       return axis === "x" ? dx * Math.cos(turn) + dy * Math.sin(turn) : dy * Math.cos(turn) - dx * Math.sin(turn);
     }));
