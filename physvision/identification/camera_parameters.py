@@ -75,8 +75,9 @@ def estimate_camera(cameras: CameraFits) -> dict[str, Parameter]:
 
 
 def _describe_effect(fits: Sequence[LinearizedFit], unknowns: Sequence[str], min_factor: float) -> str:
-    """Return which interval these unknowns of the camera widen most; an empty text where it is hardly noticeable."""
-    name, factor = max(interval_widening(fits, unknowns).items(), key=lambda entry: entry[1], default=("", 1.0))
+    """Return which parameter's interval these unknowns widen most; an empty text where it is hardly noticeable."""
+    factors = [entry for entry in interval_widening(fits, unknowns).items() if entry[0] != "scale"]
+    name, factor = max(factors, key=lambda entry: entry[1], default=("", 1.0))
     return f"widens the interval of {name.replace('_', ' ')} {factor:.2g}-fold" if factor >= min_factor else ""
 
 

@@ -18,6 +18,7 @@ from physvision.identification.camera_posterior import CameraFits, sample_poster
 from physvision.identification.fitting import Fit
 from physvision.identification.model import Evidence
 from physvision.identification.settings import ParameterSettings
+from physvision.identification.units import si_unit
 
 Bounds = tuple[float, float]
 _POSITIVE: Bounds = (0.0, math.inf)
@@ -76,6 +77,8 @@ class _Propagation:
 def estimate_parameters(fit: Fit, cameras: CameraFits | None = None) -> dict[str, Parameter]:
     """Estimate all physical parameters of a fit, by propagating posterior samples and the known values' errors.
 
+    Among them is the scale of the picture, "scale", where other known values determine it.
+
     Args:
         fit: Fit of the motion, whose values are the estimates.
         cameras: Fits with each prior of the camera, from which samples are drawn by their probabilities; that fit alone
@@ -91,7 +94,7 @@ def estimate_parameters(fit: Fit, cameras: CameraFits | None = None) -> dict[str
     identifiable = [name for name, value in result.values.items() if isinstance(value, Tensor)]
     parameters = {}
     for name, value in result.values.items():
-        unit = fit.model.units[name]
+        unit = fit.model.units.get(name, si_unit(name))
         if isinstance(value, str):
             parameters[name] = Parameter(None, unit, identifiable=False, reason=value)
         else:
@@ -111,6 +114,8 @@ def _pool(parts: Sequence[np.ndarray], probabilities: Sequence[float]) -> Float[
 
 
 def _bounds(name: str, fit: Fit) -> Bounds:
+    if name == "scale":
+        return _POSITIVE
     return fit.model.bounds.get(name, fit.evidence.settings.parameters.bounds.get(name, (-math.inf, math.inf)))
 
 
@@ -128,7 +133,9 @@ def linearize_parameters(fit: Fit) -> tuple[dict[str, Tensor | str], Tensor, Ten
     unknowns = fit.problem.unknowns
 
     def evaluate(z: Tensor, known_values: Tensor) -> dict[str, Tensor | str]:
-        return fit.model.parameters(unknowns.values(z[None]), dict(zip(names, known_values, strict=True)))
+        arguments = unknowns.values(z[None]), dict(zip(names, known_values, strict=True))
+        scale = None if "scale" in names else fit.model.scale(*arguments)
+        return ({} if scale is None else {"scale": scale}) | dict(fit.model.parameters(*arguments))
 
     values = evaluate(fit.z, known_values)
     identifiable = [name for name, value in values.items() if isinstance(value, Tensor)]

@@ -224,6 +224,8 @@ def _build_result(
     holdout = evaluate_holdout(fit)
     cameras = compare_cameras(fit)
     parameters = estimate_parameters(fit, cameras)
+    # A custom scene has the scale among its unknowns.
+    scale = parameters.get("scale") if "scale" in fit.model.units else parameters.pop("scale", None)
     ignored = [track for track in tracks if not any(track is fitted_track for fitted_track in fit.evidence.tracks)]
     notes = list(notes)
     if ignored:
@@ -241,7 +243,7 @@ def _build_result(
     unique_notes = tuple(dict.fromkeys(notes))
     return Identification(
         motion, indistinguishable, odds, scores, candidates.rejected, parameters, unique_notes, fit, frame_rate,
-        holdout, estimate_camera(cameras),
+        holdout, estimate_camera(cameras), None if scale is None else scale.interval_95,
     )  # fmt: skip
 
 

@@ -59,6 +59,8 @@ class Identification:
         camera: Values of an arbitrary camera, as far as the motion shows them: tilt of its line of sight from the
             normal of the plane and roll, rad; focal length, px; OpenCV's k1; relative radial displacement at half a
             picture's width ("distortion"); rolling-shutter readout time, s. Empty for tracks without a picture.
+        scale_interval: Interval that contains the scale with a probability of 95 %, pixels a meter; None if it is given
+            or not identifiable.
     """
 
     motion: str
@@ -72,6 +74,7 @@ class Identification:
     frame_rate: FrameRate
     holdout: Holdout | None = field(repr=False, default=None)
     camera: Mapping[str, Parameter] = field(default_factory=dict)
+    scale_interval: tuple[float, float] | None = None
 
     @property
     def evidence(self) -> Evidence:
@@ -194,6 +197,7 @@ class Identification:
             "frame_rate": asdict(self.frame_rate),
             f"noise_{unit}": self.fit.noise,
             "scale_px_per_m": self.scale,
+            "scale_interval_95": self.scale_interval,
             "scale_sources": list(self.scale_sources),
         }
         if self.holdout is not None:

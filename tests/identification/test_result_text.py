@@ -1,5 +1,7 @@
 """The result as the terminal shows it: what it rests on, its clock, and the level of its intervals."""
 
+import re
+
 import numpy as np
 import pytest
 from identification.clip_tracks import throw_at_a_wall, write_tracks
@@ -30,6 +32,7 @@ def rows(lines):
 def test_what_a_result_rests_on(spring):
     shown = rows(result_lines(spring))
     assert shown["frame rate"] == "30 frames/s, by the time stamps of the file"
+    assert spring.scale_interval is None
     assert shown["scale"].startswith("unknown, so that lengths are in pixels")
     assert shown["taken as exact"] == "damping 0 1/s"
     assert shown["known"] == "mass 0.5 ± 0.01 kg"
@@ -66,7 +69,9 @@ def test_slow_motion_has_one_clock_for_the_part_and_one_for_the_motion():
         f"{start:.2f} to {end:.2f} s of the motion: {SLOWER * start:.2f} to {SLOWER * end:.2f} s of the file, "
         "as --from and --to count"
     )
-    assert "from the known gravity" in shown["scale"]
+    low, high = result.scale_interval
+    assert low < 2 * 1560 / 9.81 < high < 1.1 * low  # px/m, from the acceleration in px/s²
+    assert re.fullmatch(r"\d+ px/m \(95 %: \d+ to \d+\), from the known gravity", shown["scale"])
     direct = identify([slow_motion()], "projectile", known_values, time_range=(0.2, 0.9))
     assert result.parameters["speed"].value == pytest.approx(direct.parameters["speed"].value, rel=1e-6)
 
