@@ -337,8 +337,10 @@ class MechanicalEngine(Engine):
         flat = self._appearance(states, known)
         return Appearance(flat.poses.unflatten(0, sizes), flat.sizes.unflatten(0, sizes))
 
-    def contact_forces(self, state: State, properties: Overrides = None) -> tuple[Tensor, Tensor]:
-        """Points of contact of one world, m, and the mean forces over the next step, N, (contacts, 3); none here."""
+    def contact_forces(
+        self, state: State, control: Float[Tensor, "batch nu"] | None = None, properties: Overrides = None
+    ) -> tuple[Tensor, Tensor]:
+        """Points of contact of one world, m, and the mean forces there over a step, N, (contacts, 3); none here."""
         return state.q.new_zeros(0, 3), state.q.new_zeros(0, 3)
 
     def _flatten(self, state: State | Trajectory, properties: Overrides) -> tuple[State, Properties, tuple[int, ...]]:

@@ -214,7 +214,7 @@ class Viewer:
         note = "the last step failed" if session.failed else ("running" if session.running else "paused")
         self._status.content = f"{session.time:.2f} s, {note}"
         if self._contacts.value:
-            contacts = session.mechanics.contact_forces(session.state, properties)
+            contacts = session.mechanics.contact_forces(session.state, session.step_control, properties)
             self._view.show_contacts(*(values.double().cpu().numpy() for values in contacts))
         else:
             self._view.hide_contacts()

@@ -86,14 +86,19 @@ class Session:
                 break
         return steps
 
+    @property
+    def step_control(self) -> torch.Tensor | None:
+        """Controls of one world, (1, nu); None for an engine without controls."""
+        return self.control[None] if self.engine.nu else None
+
     @torch.no_grad()
     def step(self) -> bool:
         """Simulate, or play, one step; return False if it failed or the recording is at its end."""
         if self.recording is not None:
             return self.seek(self._frame + 1)
         state = self._pulled(self.state) if self.pull is not None else self.state
-        control = self.control[None, None] if self.engine.nu else None
-        end = self.engine.rollout(state, 1, control, self.overrides or None)
+        controls = None if self.step_control is None else self.step_control[None]
+        end = self.engine.rollout(state, 1, controls, self.overrides or None)
         good = end.status is None or bool(end.status.converged.all())
         if not good or not bool(end.final.q.isfinite().all() and end.final.v.isfinite().all()):
             self.failed, self.running = True, False

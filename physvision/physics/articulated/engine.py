@@ -278,11 +278,13 @@ class Articulation(TreeDynamics):
             )
         return State(q, state.v)
 
-    def contact_forces(self, state: State, properties: Overrides = None) -> tuple[Tensor, Tensor]:
-        """Points of contact of one world, m, and the mean forces there over the next step, N."""
+    def contact_forces(
+        self, state: State, control: Float[Tensor, "batch nu"] | None = None, properties: Overrides = None
+    ) -> tuple[Tensor, Tensor]:
+        """Points of contact of one world, m, and the mean forces there over a step with this control, N."""
         if self._pairs is None or self._pairs.count == 0:
-            return super().contact_forces(state, properties)
-        listed = self.contacts(state, properties=properties)
+            return super().contact_forces(state, control, properties)
+        listed = self.contacts(state, control, properties)
         mask = listed.present[0]
         return listed.point[0][mask], listed.impulse[0][mask] / self.dt
 

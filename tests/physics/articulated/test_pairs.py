@@ -350,6 +350,18 @@ def test_contacts_are_listed_with_what_they_push():
     assert float(pushed.impulse[0, :, 2].sum()) == pytest.approx(0.01 * (25 - 3 + 5 - 3), abs=1e-9)
 
 
+def test_contact_forces_are_those_of_the_step_with_its_control():
+    """A box of 2 kg on the ground, without a control and lifted by 3 N."""
+    box = Body("box", None, [Joint("prismatic", (0, 0, 1))], mass=2.0, shapes=[Placed(Box((0.2, 0.2, 0.2)))])
+    engine = world([box], static_shapes=[Placed(Plane())], gravity=(0, 0, -10))
+    rest = State(torch.tensor([[0.1]], dtype=DOUBLE), torch.zeros(1, 1, dtype=DOUBLE))
+    for lift in (0.0, 3.0):
+        points, forces = engine.contact_forces(rest, torch.tensor([[lift]], dtype=DOUBLE))
+        assert len(points) == len(forces) == 4
+        assert forces.sum(0).tolist() == pytest.approx([0, 0, 2 * 10 - lift], abs=1e-9)
+    assert float(engine.contact_forces(rest)[1].sum(0)[2]) == pytest.approx(2 * 10, abs=1e-9)
+
+
 def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     """Otherwise its world fails. The heavy body moves least; what lies in the ground comes up; limits are kept."""
     arm = Body("arm", None, [Joint("revolute", (0, 1, 0), limits=(0.3, 1.0))], position=(5.0, 0, 1.0))
