@@ -21,11 +21,11 @@ from torch import Tensor
 
 from physvision.control.backward_pass import BackwardPass, backward_pass
 from physvision.control.cost import Objective
-from physvision.core import InputError, State, Trajectory
+from physvision.core import State, Trajectory
 from physvision.core.checks import check_count
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
-from physvision.physics.feedback import Bounds, FeedbackPolicy
+from physvision.physics.feedback import Bounds, FeedbackPolicy, control_bounds
 from physvision.physics.properties import Properties
 
 
@@ -106,10 +106,10 @@ def ilqr(
         settings: Settings of the line search and of the damping.
 
     Raises:
-        InputError: The bounds are in the wrong order.
+        InputError: The bounds are no pair, or in the wrong order.
     """
     check_count("iterations", iterations)
-    limits = control_bounds(engine, bounds, controls)
+    limits = control_bounds(bounds, engine.nu, controls)
     controls = controls.clamp(limits.low, limits.high)
     overrides = None if properties is None else engine.checked(properties, state.batch)
     trajectory = engine.rollout(state, controls.shape[1], controls, overrides)
@@ -236,12 +236,3 @@ class _LineSearch:
 @cache
 def _tensor(step_sizes: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(step_sizes, dtype=dtype, device=device)
-
-
-def control_bounds(engine: Engine, bounds: Bounds | tuple[Any, Any] | None, like: Tensor) -> Bounds:
-    """Return the bounds of each control; infinite if they are not given."""
-    limits = (-torch.inf, torch.inf) if bounds is None else bounds
-    lower, upper = (torch.as_tensor(limit, dtype=like.dtype, device=like.device).expand(engine.nu) for limit in limits)
-    if not bool((lower <= upper).all()):
-        raise InputError(f"bounds: expected the lower ones first, got {lower.tolist()} and {upper.tolist()}")
-    return Bounds(lower, upper)

@@ -14,12 +14,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from physvision.control.cost import Objective
-from physvision.control.ilqr import control_bounds, ilqr
+from physvision.control.ilqr import ilqr
 from physvision.core import ShapeError, State, Trajectory
 from physvision.core.checks import check_count, check_shape
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
-from physvision.physics.feedback import Bounds
+from physvision.physics.feedback import Bounds, control_bounds
 
 
 class Decision(NamedTuple):
@@ -91,7 +91,7 @@ class Mpc:
         check_shape("state.q", state.q, (None, self.engine.nq))
         check_shape("state.v", state.v, (len(state.q), self.engine.nv))
         batch, like = state.batch, state.q
-        lower, upper = limits = control_bounds(self.engine, self.bounds, like)
+        lower, upper = limits = control_bounds(self.bounds, self.engine.nu, like)
         if self._controls is None:
             self._start_plan(state, limits)
         elif len(self._controls) != batch:

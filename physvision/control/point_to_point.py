@@ -16,11 +16,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from physvision.control.cost import Goal
-from physvision.control.ilqr import control_bounds, ilqr
+from physvision.control.ilqr import ilqr
 from physvision.core import InputError, State
 from physvision.core.checks import check_count
 from physvision.physics import Engine
-from physvision.physics.feedback import FeedbackPolicy
+from physvision.physics.feedback import FeedbackPolicy, control_bounds
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def minimum_effort(
         bounds: Bounds of the controls, as in `ilqr`.
         settings: Settings of the penalty method.
     """
-    lower, upper = control_bounds(engine, bounds, controls)
+    lower, upper = control_bounds(bounds, engine.nu, controls)
     max_squared_control = torch.maximum(lower.abs(), upper.abs()).square().sum().clamp(max=1.0)
     # First with a negligible control cost: with a small penalty, minimum effort would be not to move.
     tie_breaker = settings.tie_breaker / (float(max_squared_control) * controls.shape[1])
@@ -150,7 +150,7 @@ def minimum_time(
         InputError: No search reaches the target in all the steps.
     """
     check_count("controls, steps", controls.shape[1])
-    lower, upper = control_bounds(engine, bounds, controls)
+    lower, upper = control_bounds(bounds, engine.nu, controls)
     tie_breaker = settings.tie_breaker / float(torch.maximum(lower.abs(), upper.abs()).square().sum())
     starts = State(state.q.expand(len(controls), -1), state.v.expand(len(controls), -1))
     penalty, weight = settings.initial_penalty, tie_breaker / controls.shape[1]

@@ -15,7 +15,7 @@ from physvision.core.checks import check_count, check_like, check_shape, check_t
 from physvision.core.visuals import NO_VISUALS, Visuals
 from physvision.physics.entry import engine_entry
 from physvision.physics.failures import mark_unresolved, warn_of_failures
-from physvision.physics.feedback import Bounds, FeedbackPolicy
+from physvision.physics.feedback import Bounds, FeedbackPolicy, control_bounds
 from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -200,7 +200,7 @@ class Engine(nn.Module):
         self,
         start: State,
         policy: FeedbackPolicy,
-        bounds: Bounds,
+        bounds: Bounds | tuple[Any, Any] | None,
         change: Float[Tensor, "batch steps nu"] | None = None,
         step_sizes: Float[Tensor, " step_sizes"] | None = None,
         properties: Overrides = None,
@@ -212,7 +212,7 @@ class Engine(nn.Module):
         Args:
             start: Initial state of each world.
             policy: Policy of each world.
-            bounds: Bounds of the controls.
+            bounds: Smallest and largest controls, numbers or (nu,); None for no bounds.
             change: Change of the feedforward controls; zero if None.
             step_sizes: Fractions of the change; the whole change if None.
             properties: Overrides of the engine's properties, as in `rollout`.
@@ -220,7 +220,8 @@ class Engine(nn.Module):
         self._check_rollout(start, policy.feedforward.shape[1], policy.feedforward, None)
         change = torch.zeros_like(policy.feedforward) if change is None else change
         step_sizes = start.q.new_ones(1) if step_sizes is None else step_sizes
-        return self._rollout_feedback(start, policy, bounds, change, step_sizes, properties)
+        limits = control_bounds(bounds, self.nu, change)
+        return self._rollout_feedback(start, policy, limits, change, step_sizes, properties)
 
     @torch.no_grad()
     def _rollout_feedback(
@@ -285,8 +286,7 @@ class Engine(nn.Module):
 class MechanicalEngine(Engine):
     """An engine of bodies with poses, appearance and energy.
 
-    A subclass defines `_poses`, `_appearance` and `_energy` for checked arguments, and sets its properties by
-    `set_properties`, once `rows` names the rows of their dimensions.
+    A subclass defines `_poses`, `_appearance`, `_energy` for checked arguments, sets `rows`, calls `set_properties`.
 
     Attributes:
         body_names: Names of the rows of `poses`.

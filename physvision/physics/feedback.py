@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from physvision.core import Trajectory
+from physvision.core import DtypeError, InputError, ShapeError, Trajectory
 
 
 class Bounds(NamedTuple):
@@ -21,6 +22,38 @@ class Bounds(NamedTuple):
 
     low: Float[Tensor, " nu"]
     high: Float[Tensor, " nu"]
+
+
+def control_bounds(bounds: Bounds | tuple[Any, Any] | None, nu: int, like: Tensor) -> Bounds:
+    """Return the bounds of each control, in the dtype and on the device of a tensor.
+
+    Args:
+        bounds: Smallest and largest controls, numbers or (nu,); None for no bounds.
+        nu: Number of controls.
+        like: Tensor whose dtype and device the bounds get.
+
+    Raises:
+        InputError: The bounds are no pair, or in the wrong order.
+        DtypeError: A bound is neither a number nor a tensor.
+        ShapeError: A bound has the wrong shape.
+    """
+    limits = (-torch.inf, torch.inf) if bounds is None else bounds
+    if not isinstance(limits, tuple | list) or len(limits) != 2:
+        raise InputError(f"bounds: expected a pair (low, high) of numbers or ({nu},) tensors, got {bounds!r}")
+    lower, upper = (_control_bound(limit, nu, like) for limit in limits)
+    if not bool((lower <= upper).all()):
+        raise InputError(f"bounds: expected the lower ones first, got {lower.tolist()} and {upper.tolist()}")
+    return Bounds(lower, upper)
+
+
+def _control_bound(limit: Any, nu: int, like: Tensor) -> Tensor:
+    try:
+        values = torch.as_tensor(limit, dtype=like.dtype, device=like.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise DtypeError(f"bounds: expected numbers or ({nu},) tensors, got {limit!r}") from None
+    if values.shape not in ((), (1,), (nu,)):
+        raise ShapeError(f"bounds: expected a number or shape ({nu},), got {tuple(values.shape)}")
+    return values.expand(nu)
 
 
 @dataclass(frozen=True)

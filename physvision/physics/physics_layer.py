@@ -27,7 +27,7 @@ class PhysicsLayer(EngineWrapper):
     def __init__(
         self,
         engine: Engine,
-        learned: Mapping[str, Sequence[float] | float],
+        learned: Mapping[str, Tensor | Sequence[float] | float],
         leaves: Leaves | None = None,
         positive: Sequence[str] | None = None,
     ) -> None:
@@ -48,7 +48,7 @@ class PhysicsLayer(EngineWrapper):
             raise InputError(f"positive: expected names among those learned, {', '.join(learned)}, got {positive}")
         self.learned = nn.ParameterDict()
         for name, value in learned.items():
-            initial = torch.tensor(value, dtype=torch.get_default_dtype())
+            initial = torch.as_tensor(value).detach().to(torch.get_default_dtype(), copy=True)
             if name in self._positive and not bool((initial > 0).all()):
                 raise InputError(f"{name}: expected an initial value above zero of a positive parameter, got {value}")
             self.learned[name] = nn.Parameter(initial.log() if name in self._positive else initial)

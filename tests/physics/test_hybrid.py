@@ -50,6 +50,15 @@ def some(count=4):
     return State(q, v)
 
 
+def test_a_tensor_is_an_initial_value_without_a_warning(recwarn):
+    engine, mass = chain(), torch.tensor([0.5, 0.7], dtype=torch.float64)
+    layer = PhysicsLayer(engine, {"mass": mass}, positive=())
+    assert not recwarn.list
+    layer.learned["mass"].data += 1.0
+    assert mass.tolist() == [0.5, 0.7]
+    assert layer.learned_values["mass"].tolist() == pytest.approx([1.5, 1.7])
+
+
 @pytest.mark.parametrize(
     "force",
     [

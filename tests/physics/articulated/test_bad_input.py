@@ -23,6 +23,7 @@ from physvision.core import (
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, ContactSettings, Joint, tree
 from physvision.physics.articulated.compiler.properties import smallest_minor
+from physvision.physics.feedback import FeedbackPolicy
 
 HINGE = (Joint("revolute"),)
 
@@ -79,6 +80,24 @@ def test_shapes_without_a_name_are_told_by_their_number():
     ball = Body("ball", None, [Joint("free")], shapes=[Placed(Sphere(0.1), name="skin")])
     with pytest.raises(ModelError, match=r"friction of 'shape 0': expected numbers of at least zero"):
         tree([ball], static_shapes=[Placed(Plane())], contact=ContactSettings(friction=-0.1))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "error", "message"),
+    [
+        (15.0, InputError, r"expected a pair \(low, high\) of numbers or \(2,\) tensors, got 15"),
+        ((1.0, 2.0, 3.0), InputError, "expected a pair"),
+        ((1.0, -1.0), InputError, "expected the lower ones first"),
+        (("low", 1.0), DtypeError, r"expected numbers or \(2,\) tensors, got 'low'"),
+        ((-1.0, torch.ones(3)), ShapeError, r"expected a number or shape \(2,\), got \(3,\)"),
+    ],
+)
+def test_bounds_of_a_feedback_policy(bounds, error, message):
+    engine = articulated.chain([1.0, 1.0])
+    path = engine.rollout(engine.initial_state(), 3, torch.zeros(1, 3, 2))
+    policy = FeedbackPolicy(torch.zeros(1, 3, 2), path, torch.zeros(1, 3, 2, 4))
+    with pytest.raises(error, match=f"bounds: {message}"):
+        engine.rollout_feedback(path.state(0), policy, bounds)
 
 
 def test_numbers_of_a_tree():

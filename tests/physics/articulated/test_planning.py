@@ -82,6 +82,18 @@ def test_feedback_in_one_launch_is_feedback_step_by_step(engine, properties):
     torch.testing.assert_close(path.v, target.v, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("step_by_step", [False, True])
+def test_bounds_of_feedback_are_numbers_or_tensors(engine, step_by_step):
+    plan, start = plan_of(engine, 5)
+    rollout = Engine.rollout_feedback if step_by_step else type(engine).rollout_feedback
+    limit = torch.full((engine.nu,), 1.25)
+    _, bounded = rollout(engine, start, plan, Bounds(-limit, limit))
+    assert bool((bounded.abs() == 1.25).any())
+    for bounds in ((-1.25, 1.25), Bounds(-limit.double(), limit.double()), (-1.25, limit[:1])):
+        assert rollout(engine, start, plan, bounds)[1].equal(bounded)
+    assert float(rollout(engine, start, plan, None)[1].abs().max()) > 1.25
+
+
 def test_a_world_that_fails_spoils_no_other(engine):
     plan, start = plan_of(engine, 3)
     start.v[1, 0] = torch.nan
