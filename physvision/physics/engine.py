@@ -173,15 +173,13 @@ class Engine(nn.Module):
         """
         if isinstance(state, Trajectory):
             steps = state.steps
-            starts = state[:-1].flatten()
             known = None if properties is None else self.checked(properties, state.batch).repeat(steps, self.properties)
-            matrices = self.linearize(starts, None if control is None else control.flatten(0, 1), known)
+            matrices = self.linearize(state[:-1].flatten(), None if control is None else control.flatten(0, 1), known)
             A, B = (matrix.unflatten(0, (state.batch, steps)) for matrix in matrices)
             return A, B
         if self.nv > MAX_LINEARIZED_VELOCITIES:
             raise UnsupportedError(
-                f"linearize: expected at most {MAX_LINEARIZED_VELOCITIES} velocities, got {self.nv}; compute "
-                "gradients of a loss instead"
+                f"linearize: expected up to {MAX_LINEARIZED_VELOCITIES} velocities, got {self.nv}; differentiate a loss"
             )
         rows, batch, like = 2 * self.nv, state.batch, state.q
         known = None if properties is None else self.checked(properties, batch).repeat(rows, self.properties)

@@ -50,8 +50,10 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
     [
         ("pair", two(geom='type="hfield" hfield="h"', rest='<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>').replace('name="gb" size="0.1"', 'name="gb"'), "pair: sphere 'ga' of 'a' and hfield 'gb' of 'b'"),
         ("surface", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: sphere 'gb' of 'b'"),
-        ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it does not drive a joint or a fixed tendon\)"),
-        ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), "its activation is limited"),
+        ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it acts on a site, not on a joint or a fixed tendon\)"),
+        ("actuator", two(rest='<actuator><adhesion name="m" body="a" ctrlrange="0 1"/></actuator>'), r"m \(it exerts adhesion on the contacts of a body\)\); ignore=\('actuator',\) leaves out the actuators that are refused \(.*\); others stay"),
+        ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), r"m \(it is a servo of integrated velocity \(intvelocity\): its activation has limits \(actrange\)\)"),
+        ("actuator", two(rest='<actuator><general name="m" joint="ja" dyntype="integrator" actearly="true"/></actuator>'), r"acts a step early \(actearly\)"),
         ("contact", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: "),
         ("equality", two(rest='<equality><joint name="e" joint1="ja" joint2="jb" polycoef="0 1 2 0 0"/></equality>'), r"equality: e \(its polynomial is not linear\)"),
         ("tendon", two(rest='<tendon><fixed name="t" armature="1"><joint joint="ja" coef="1"/></fixed></tendon>'), r"tendon: t \(it has inertia"),
@@ -68,7 +70,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ),
         ("tendon", two(rest='<tendon><fixed stiffness="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: tendon 0"),
         ("tendon", two(rest='<tendon><fixed damping="0 1"><joint joint="ja" coef="1"/></fixed></tendon>'), "tendon: tendon 0"),
-        ("actuator", two(rest='<actuator><motor joint="ja" delay="0.1" nsample="12"/></actuator>'), "actuator 0 .its control is delayed"),
+        ("actuator", two(rest='<actuator><motor joint="ja" delay="0.1" nsample="12"/></actuator>'), "ja .its control is delayed"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_simulated_is_named(kind, source, message):
@@ -116,6 +118,20 @@ def test_keyframes_are_states_by_name():
     assert engine.keyframes["up"].v.tolist() == [[1.0, 2.0]]
     assert engine.keyframes["key 1"].q.tolist() == [[3.0, 4.0]]
     assert engine.step(engine.keyframes["up"]).q.shape == (1, 2)
+
+
+def test_actuators_without_a_name_have_that_of_their_joint_where_it_is_free():
+    """Two of one joint keep their numbers, and so does one whose joint lends its name to another."""
+    files = {
+        ("ja", "arm"): '<motor joint="ja"/><motor name="arm" joint="jb"/>',
+        ("actuator 0", "ja"): '<motor joint="ja"/><motor name="ja" joint="jb"/>',
+        ("actuator 0", "actuator 1", "jb"): '<position joint="ja"/><velocity joint="ja"/><motor joint="jb"/>',
+        ("ja", "m"): '<position joint="ja" kp="1" forcerange="-1 1"/><velocity name="m" joint="ja"/>',
+        ("ja", "jb"): '<cylinder joint="ja" timeconst="0.3"/><motor joint="jb"/>',
+    }
+    for names, actuators in files.items():
+        engine = articulated.load(two(rest=f"<actuator>{actuators}</actuator>"))
+        assert engine.control_names == names
 
 
 def test_switched_off_actuators_keep_their_controls():

@@ -147,8 +147,9 @@ def _check_supported(model: mujoco.MjModel, name: str, ignore: Sequence[str]) ->
     if unsupported:
         details = "; ".join(f"{feature}: {where}" for feature, where in unsupported.items())
         names = ", ".join(repr(feature) for feature in unsupported)
+        omissions = ", and ".join(IGNORABLE[feature] for feature in unsupported)
         raise UnsupportedError(
-            f"{name} has features that cannot be simulated ({details}); leave them out with ignore=({names},)"
+            f"{name} has features that cannot be simulated ({details}); ignore=({names},) leaves out {omissions}"
         )
 
 

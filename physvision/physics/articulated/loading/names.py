@@ -14,14 +14,27 @@ _OBJECTS = {
     kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
     for kind in ("body", "joint", "actuator", "tendon", "equality", "flex", "key")
 }
+ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
 _MAX_LISTED = 6
 # Springs that yield, which MuJoCo knows from 4 on: the end of the names of a model's arrays.
 YIELDING = ("springyield",) if hasattr(mujoco.MjModel, "jnt_springyield") else ()
 
 
 def object_name(model: mujoco.MjModel, kind: str, k: int) -> str:
-    """Name of the k-th body, joint, actuator …, or its number."""
-    return mujoco.mj_id2name(model, _OBJECTS[kind], int(k)) or f"{kind} {k}"
+    """Name of the k-th body, joint, actuator …, or its number; actuators without one get that of their joint if free."""
+    own = mujoco.mj_id2name(model, _OBJECTS[kind], int(k))
+    return own or (_name_of_joint(model, k) if kind == "actuator" else "") or f"{kind} {k}"
+
+
+def _name_of_joint(model: mujoco.MjModel, k: int) -> str:
+    """Name of the joint that actuator k drives; empty if another actuator has this name, or may have it as well."""
+    on_joint = np.isin(model.actuator_trntype, ON_JOINTS)
+    if not on_joint[k]:
+        return ""
+    name = mujoco.mj_id2name(model, _OBJECTS["joint"], int(model.actuator_trnid[k, 0])) or ""
+    rivals = np.flatnonzero(on_joint & (model.actuator_trnid[:, 0] == model.actuator_trnid[k, 0])).tolist()
+    unnamed = [rival for rival in rivals if not mujoco.mj_id2name(model, _OBJECTS["actuator"], rival)]
+    return name if len(unnamed) == 1 and mujoco.mj_name2id(model, _OBJECTS["actuator"], name) < 0 else ""
 
 
 def is_disabled(model: mujoco.MjModel, bit: mujoco.mjtDisableBit) -> bool:

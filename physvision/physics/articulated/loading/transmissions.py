@@ -13,13 +13,19 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from physvision.physics.articulated.loading.names import YIELDING, is_disabled, join_names, nonzero_rows, object_name
+from physvision.physics.articulated.loading.names import (
+    ON_JOINTS,
+    YIELDING,
+    is_disabled,
+    join_names,
+    nonzero_rows,
+    object_name,
+)
 from physvision.physics.articulated.loading.tendons import is_site_tendon
 from physvision.physics.articulated.model.transmissions import Transmission
 
 _Rename = Callable[[dict[int, float]], dict[str, float]]  # from numbers of joints to their names
 _DISABLE = mujoco.mjtDisableBit
-_ON_JOINTS = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
 LOOP_EQUALITIES = (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD)
 _SCALAR_EQUALITIES = (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_TENDON)
 _NONLINEAR = ("stiffnesspoly", "dampingpoly", *YIELDING)
@@ -30,7 +36,7 @@ def driven_joints(model: mujoco.MjModel, k: int) -> dict[int, float] | None:
     """Joints that actuator k drives, with the force on each per unit of its force; None if it drives none."""
     number, kind = int(model.actuator_trnid[k, 0]), mujoco.mjtTrn(int(model.actuator_trntype[k]))
     gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
-    if kind in _ON_JOINTS:
+    if kind in ON_JOINTS:
         return {number: gear}
     joints = tendon_joints(model, number) if kind == mujoco.mjtTrn.mjTRN_TENDON else None
     return None if joints is None else {joint: gear * coefficient for joint, coefficient in joints.items()}

@@ -36,7 +36,7 @@ IGNORABLE = {
     "limit": "limits of joints",
     "equality": "equality constraints, all of them",
     "tendon": "tendons, all of them",
-    "actuator": "actuators that are not linear, delayed ones, and those that drive no joint and no fixed tendon",
+    "actuator": "the actuators that are refused (not linear, delayed, or of no joint or fixed tendon); others stay",
     "fluid": "all forces of the fluid",
     "gravity_compensation": "compensation of gravity",
     "friction_loss": "dry friction of joints and tendons",
@@ -48,6 +48,12 @@ IGNORABLE = {
 }
 _DISABLE = mujoco.mjtDisableBit
 _SCALAR_JOINTS = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+_OTHER_TARGETS = {
+    mujoco.mjtTrn.mjTRN_BODY: "exerts adhesion on the contacts of a body",
+    mujoco.mjtTrn.mjTRN_SITE: "acts on a site, not on a joint or a fixed tendon",
+    mujoco.mjtTrn.mjTRN_SLIDERCRANK: "drives a slider-crank",
+    mujoco.mjtTrn.mjTRN_TENDON: "drives a spatial tendon",
+}
 _LINEAR_DYNAMICS = (mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT, mujoco.mjtDyn.mjDYN_INTEGRATOR)
 
 
@@ -101,7 +107,8 @@ def _actuator_obstacle(model: mujoco.MjModel, k: int, drives: Mapping[int, int])
         return None
     joints = driven_joints(model, k)
     if joints is None:
-        return "it does not drive a joint or a fixed tendon"
+        kind = mujoco.mjtTrn(int(model.actuator_trntype[k]))
+        return f"it {_OTHER_TARGETS.get(kind, 'does not drive a joint or a fixed tendon')}"
     if any(mujoco.mjtJoint(int(model.jnt_type[joint])) not in _SCALAR_JOINTS for joint in joints):
         return "it drives a ball or free joint"
     if (reason := _state_obstacle(model, k)) is not None:
@@ -134,10 +141,14 @@ def _state_obstacle(model: mujoco.MjModel, k: int) -> str | None:
         return None
     if kind not in _LINEAR_DYNAMICS or model.actuator_actnum[k] != 1:
         return "its activation is not linear in its control"
-    if kind != mujoco.mjtDyn.mjDYN_INTEGRATOR and not model.actuator_dynprm[k, 0] > 0:
+    integrates = kind == mujoco.mjtDyn.mjDYN_INTEGRATOR
+    if not integrates and not model.actuator_dynprm[k, 0] > 0:
         return "its activation has no time constant"
-    if model.actuator_actlimited[k] or model.actuator_actearly[k]:
-        return "its activation is limited, or taken early"
+    if model.actuator_actlimited[k]:
+        servo = "it is a servo of integrated velocity (intvelocity): " if integrates and feedback(model, k)[1] else ""
+        return f"{servo}its activation has limits (actrange)"
+    if model.actuator_actearly[k]:
+        return "its activation acts a step early (actearly)"
     limited = model.actuator_forcelimited[k] or any(model.jnt_actfrclimited[j] for j in driven_joints(model, k) or ())
     return "its force is limited, and follows its activation" if limited and not is_transmission(model, k) else None
 
