@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
@@ -65,9 +66,11 @@ def warn_of_failures(status: Status, advice: str) -> bool:
     underresolved = torch.nonzero(status.first_underresolved_step >= 0).flatten().tolist()
     if failed:
         names = ", ".join(map(str, failed[:_MAX_NAMED_WORLDS])) + (" …" if len(failed) > _MAX_NAMED_WORLDS else "")
+        residual = float(status.residual[failed[0]])
+        reason = f"residual {residual:.3g}" if math.isfinite(residual) else "where its motion is no longer finite"
         message = (
             f"{len(failed)} of {worlds} worlds failed (world {names}; first at step "
-            f"{int(status.first_failed_step[failed[0]])}, residual {float(status.residual[failed[0]]):.3g}). Other "
+            f"{int(status.first_failed_step[failed[0]])}, {reason}). Other "
             f"worlds are not affected. {advice}See trajectory.status; an engine warns once."
         )
     elif underresolved:
