@@ -13,6 +13,7 @@ from jaxtyping import Float
 from physvision.core import DerivativeError
 from physvision.estimation.uncertainty import uncertainty
 from physvision.identification.fitting import Fit
+from physvision.identification.formatting import round_to_interval
 from physvision.identification.parameters import Parameter, estimate_parameters, known_value_std
 
 
@@ -132,11 +133,14 @@ def _contradictions(fit: Fit) -> list[str]:
         if estimate is None or estimate.value is None or estimate.interval_68 is None:
             continue
         std = (estimate.interval_68[1] - estimate.interval_68[0]) / 2
+        assert estimate.interval_95 is not None
         tolerance = settings.contradiction * math.hypot(std, known_value_std(name, evidence))
         if abs(known_value.value - estimate.value) > max(tolerance, settings.rounding * abs(known_value.value)):
             sources = " and ".join(["the motion", *remaining])
+            value, low, high = round_to_interval(estimate.value, *estimate.interval_95)
             return [
                 f"{name} is given as {known_value.value:.4g} {estimate.unit}, but {sources} imply "
-                f"{estimate.value:.4g} ± {std:.2g}: they contradict each other, and dependent results are unreliable."
+                f"{value} {estimate.unit} (95 %: {low} to {high}): they contradict each other, and dependent results "
+                "are unreliable."
             ]
     return []

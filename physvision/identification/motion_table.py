@@ -56,6 +56,32 @@ class Axes:
 PICTURE_AXES = Axes()
 
 
+class MotionAxes:
+    """Axes of a result, with lengths in meters where the scale is known.
+
+    Attributes:
+        unit: Unit of length.
+    """
+
+    def __init__(self, result: Identification, axes: Axes = PICTURE_AXES) -> None:
+        """Place axes in a result.
+
+        Args:
+            result: Result whose positions are converted.
+            axes: Axes.
+        """
+        self.unit, self._factor = ("m", 1 / result.scale) if result.scale else (result.evidence.unit, 1.0)
+        self._axes, self._origin = axes, axes.origin_of(result)
+
+    def points(self, positions: Vectors) -> Vectors:
+        """Return positions (times, 2) of the picture in these axes."""
+        return self.vectors(positions - self._origin)
+
+    def vectors(self, vectors: Vectors) -> Vectors:
+        """Return vectors (times, 2) of the picture, such as velocities, in these axes."""
+        return self._factor * self._axes.rotate(vectors)
+
+
 def write_motion_tables(
     result: Identification, folder: Path, decimal: str = ".", axes: Axes = PICTURE_AXES
 ) -> list[Path]:
@@ -84,20 +110,20 @@ def motion_rows(result: Identification, axes: Axes = PICTURE_AXES) -> tuple[list
     used = result.in_span(times)
     times, observed = times[used], observed[used]
     fitted, velocities, accelerations = motion_derivatives(result, times)
-    unit, factor = ("m", 1 / result.scale) if result.scale else (result.evidence.unit, 1.0)
-    origin = axes.origin_of(result)
+    motion = MotionAxes(result, axes)
+    unit = motion.unit
     head, columns = ["time_s"], [times]
     for index, track in enumerate(result.evidence.tracks):
         name, part = track.name.replace(" ", "_"), slice(2 * index, 2 * index + 2)
         quantities = {
-            ("", unit): observed[:, part] - origin,
-            ("fitted_", unit): fitted[:, part] - origin,
-            ("v", f"{unit}/s"): velocities[:, part],
-            ("a", f"{unit}/s²"): accelerations[:, part],
+            ("", unit): motion.points(observed[:, part]),
+            ("fitted_", unit): motion.points(fitted[:, part]),
+            ("v", f"{unit}/s"): motion.vectors(velocities[:, part]),
+            ("a", f"{unit}/s²"): motion.vectors(accelerations[:, part]),
         }
         for (label, quantity_unit), values in quantities.items():
             head += [f"{name}_{label}{axis}_{quantity_unit}" for axis in "xy"]
-            columns += [*(factor * axes.rotate(values)).T]
+            columns += [*values.T]
     table = np.stack(columns, 1).tolist()
     rows: list[list[Cell]] = [
         [Decimal(f"{time:.6f}"), *("" if math.isnan(value) else Decimal(f"{value:.6g}") for value in values)]

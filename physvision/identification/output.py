@@ -12,9 +12,9 @@ import torch
 
 from physvision import report, video
 from physvision.core import Clip, StrPath
-from physvision.identification.formatting import describe_odds, round_like, round_to_interval
-from physvision.identification.motion_table import PICTURE_AXES, Axes, write_motion_tables
-from physvision.identification.parameters import known_value_std
+from physvision.identification.formatting import describe_odds, in_degrees, round_to_interval
+from physvision.identification.motion_table import PICTURE_AXES, Axes, MotionAxes, write_motion_tables
+from physvision.identification.parameters import Parameter, known_value_std
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
 from physvision.identification.result_tables import BUDGET_SOURCES, write_result_tables
@@ -22,6 +22,8 @@ from physvision.identification.result_text import basis
 from physvision.identification.units import si_unit
 from physvision.report.palette import OBJECTS, TEXT, WARN
 from physvision.report.spreadsheet import Cell, write_csv
+
+_PARAMETER_HEAD = ("parameter", "value", "95 % interval", "origin")
 
 
 def save_results(
@@ -145,7 +147,7 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     parameters = result.parameters.items()
     unidentifiable = [(_readable(name), entry.reason) for name, entry in parameters if not entry.identifiable]
     reasons = [report.table(unidentifiable, ("not identifiable", "reason"))] if unidentifiable else []
-    page.section("Parameters", report.parameter_table(_parameter_rows(result)), *reasons)
+    page.section("Parameters", _parameter_table(result), *reasons)
     text = (
         "Standard uncertainties by their source: the scale and other known values; the tracking, whose errors differ "
         "from frame to frame; and the model: errors that last, and what the clip hardly determines, such as the camera."
@@ -153,7 +155,7 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     page.section("Uncertainty budget", _budget_table(result), text=text)
     if result.camera:
         text = "What the motion alone shows of the camera, whatever camera it may be; the rest stays at its prior."
-        page.section("Camera", report.parameter_table(_camera_rows(result)), text=text)
+        page.section("Camera", _camera_table(result), text=text)
     page.section("Observed and fitted motion", *_motion_charts(result))
     text = (
         "Posterior odds of each kind against the best one, where all are equally likely before, and one model of the "
@@ -172,13 +174,9 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
     numbers = [(f"{result.fit.noise:.2g} {unit}", "typical distance of the fitted motion from the observed positions")]
     for name, parameter in result.parameters.items():
         if parameter.value is not None and parameter.interval_95 is not None:
-            text, _, _ = round_to_interval(parameter.value, *parameter.interval_95)
-            half_width = (parameter.interval_95[1] - parameter.interval_95[0]) / 2
-            if half_width == 0:
-                numbers.append((f"{text} {parameter.unit}", f"{_readable(name)}, taken as exact"))
-            else:
-                error = round_like(half_width, text)
-                numbers.append((f"{text} ± {error} {parameter.unit}", f"{_readable(name)}, ± at the level of 95 %"))
+            text, low, high = round_to_interval(parameter.value, *parameter.interval_95)
+            level = f"95 %: {low} to {high}{in_degrees(parameter)}" if low != high else "taken as exact"
+            numbers.append((f"{text} {parameter.unit}", f"{_readable(name)}, {level}"))
     rivals = [(kind, odds) for kind, odds in result.odds.items() if kind != result.motion]
     if rivals:
         numbers.append((describe_odds(rivals[0][1]), f"odds of the nearest rival, {_readable(rivals[0][0])}"))
@@ -189,25 +187,26 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
     return numbers
 
 
-def _parameter_rows(result: Identification) -> list[report.ParameterRow]:
+def _parameter_table(result: Identification) -> report.Markup:
     rows = [
-        report.ParameterRow(
-            _readable(name),
-            [parameter.value],
-            parameter.unit or "1",
-            f"measured in this clip{f'; {parameter.meaning}' if parameter.meaning else ''}",
-            parameter.interval_95,
-        )
+        _parameter_row(name, parameter, f"measured in this clip{f'; {parameter.meaning}' if parameter.meaning else ''}")
         for name, parameter in result.parameters.items()
         if parameter.value is not None
     ]
-    known_values = result.known_values.items()
-    return rows + [
-        report.ParameterRow(
-            name, [entry.value], si_unit(name) or "1", "known" if known_value_std(name, result.evidence) else "exact"
-        )
-        for name, entry in known_values
-    ]
+    for name, entry in result.known_values.items():
+        origin = "known" if known_value_std(name, result.evidence) else "exact"
+        rows.append((_readable(name), f"{entry.value:.6g} {si_unit(name)}".rstrip(), "–", origin))
+    return report.table(rows, _PARAMETER_HEAD)
+
+
+def _parameter_row(name: str, parameter: Parameter, origin: str) -> tuple[str, str, str, str]:
+    """Return the name of an identifiable parameter, its value and interval rounded by the interval, and its origin."""
+    assert parameter.value is not None
+    assert parameter.interval_95 is not None
+    value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
+    return (
+        _readable(name), f"{value} {parameter.unit}".rstrip(), f"{low} to {high}{in_degrees(parameter)}", origin
+    )  # fmt: skip
 
 
 def _budget_table(result: Identification):
@@ -219,52 +218,48 @@ def _budget_table(result: Identification):
     return report.table(rows, ("parameter", *BUDGET_SOURCES.values(), "unit"))
 
 
-def _camera_rows(result: Identification) -> list[report.ParameterRow]:
-    return [
-        report.ParameterRow(
-            _readable(name),
-            [entry.value],
-            entry.unit or "1",
-            entry.reason or entry.meaning or "from the motion",
-            entry.interval_95,
-        )
+def _camera_table(result: Identification) -> report.Markup:
+    rows = [
+        _parameter_row(name, entry, entry.reason or entry.meaning or "from the motion")
         for name, entry in result.camera.items()
         if entry.value is not None
     ]
+    return report.table(rows, _PARAMETER_HEAD)
 
 
 def _motion_charts(result: Identification) -> list:
-    evidence, unit = result.evidence, result.evidence.unit
-    used = result.in_span(evidence.times.numpy())
-    times, fitted, all_observed = (
+    """Return the curves of the motion in the axes of motion.csv, and its path in the picture."""
+    evidence, motion = result.evidence, MotionAxes(result)
+    unit, used = motion.unit, result.in_span(evidence.times.numpy())
+    times, all_fitted, all_observed = (
         values[used] for values in (evidence.times.numpy(), result.fitted_positions, evidence.observed.numpy())
     )
     charts, paths, residuals, phases = [], [], [], []
     for index, track in enumerate(evidence.tracks):
         columns = _object_columns(index)
-        observed, line = all_observed[:, columns], fitted[:, columns]
+        observed, fitted = motion.points(all_observed[:, columns]), motion.points(all_fitted[:, columns])
         color = OBJECTS[index % len(OBJECTS)]
         for axis, name in enumerate("xy"):
             curves = [
                 report.Curve(f"{track.name}, observed", observed[:, axis], color),
-                report.Curve(f"{track.name}, fitted", line[:, axis], TEXT, "dotted"),
+                report.Curve(f"{track.name}, fitted", fitted[:, axis], TEXT, "dotted"),
             ]
             if result.holdout is not None:
-                predicted = result.holdout.positions[used, 2 * index + axis]
+                predicted = motion.points(result.holdout.positions[used][:, columns])[:, axis]
                 curves.append(report.Curve("predicted from the first two thirds", predicted, WARN, "dotted"))
             title = f"{name} of {track.name}"
             charts.append(report.time_chart(title, unit, times, curves))
             residual_color = OBJECTS[(2 * index + axis) % len(OBJECTS)]
-            residuals.append(report.Curve(title, observed[:, axis] - line[:, axis], residual_color))
-        paths.append(report.Curve(f"{track.name}, observed", observed, color))
-        paths.append(report.Curve(f"{track.name}, fitted", line, TEXT, "dotted"))
-        speed = np.gradient(line, times, axis=0)
-        axis = int(np.nanstd(line, axis=0).argmax())
-        phases.append(report.Curve(track.name, np.stack([line[:, axis], speed[:, axis]], 1), color))
+            residuals.append(report.Curve(title, observed[:, axis] - fitted[:, axis], residual_color))
+        paths.append(report.Curve(f"{track.name}, observed", all_observed[:, columns], color))
+        paths.append(report.Curve(f"{track.name}, fitted", all_fitted[:, columns], TEXT, "dotted"))
+        speed = np.gradient(fitted, times, axis=0)
+        axis = int(np.nanstd(fitted, axis=0).argmax())
+        phases.append(report.Curve(track.name, np.stack([fitted[:, axis], speed[:, axis]], 1), color))
     charts.append(report.time_chart("residuals: observed less fitted", unit, times, residuals))
     size = (round(evidence.view.width), round(evidence.view.height))
     if max(size) > 1.5 * evidence.extent / 10:
-        charts.append(report.path_chart("paths", size, paths))
+        charts.append(report.path_chart("paths in the picture", size, paths))
     finite_phases = [phase for phase in phases if np.isfinite(phase.values).all(1).any()]
     charts.append(report.phase_chart("phase", f"position, {unit}", f"velocity, {unit}/s", finite_phases))
     return charts + _energy_charts(result)

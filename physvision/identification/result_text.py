@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from physvision.identification.formatting import describe_rivals, in_degrees, round_to_interval
 from physvision.identification.parameters import Parameter, known_value_std
@@ -35,11 +36,11 @@ def basis(result: Identification) -> Iterator[tuple[str, str]]:
     exact = [name for name, _ in known_values if known_value_std(name, result.evidence) == 0]
     if exact:
         texts = (f"{name} {value.value:.6g} {si_unit(name)}".rstrip() for name, value in known_values if name in exact)
-        yield "taken as exact", ", ".join(texts)
+        yield "taken as exact", ", ".join(texts) + "; give ± if it is not"
     for name, value in known_values:
         if name not in exact:
             std = known_value_std(name, result.evidence)
-            yield "known", f"{name} {value.value:.6g} ± {std:.2g} {si_unit(name)}".rstrip()
+            yield "known", f"{name} {value.value:.6g} ± {Decimal(f'{std:.2g}'):f} {si_unit(name)}".rstrip()
     yield "fitted", _describe_span(result)
 
 

@@ -1,6 +1,7 @@
 """The result as the terminal shows it: what it rests on, its clock, and the level of its intervals."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from identification.clip_tracks import throw_at_a_wall, write_tracks
 
 from physvision.cli import main
 from physvision.identification import identify
+from physvision.identification.model import KnownValue
 from physvision.identification.output import _key_numbers
 from physvision.identification.result_text import result_lines
 from physvision.perception import Track
@@ -34,19 +36,19 @@ def test_what_a_result_rests_on(spring):
     assert shown["frame rate"] == "30 frames/s, by the time stamps of the file"
     assert spring.scale_interval is None
     assert shown["scale"].startswith("unknown, so that lengths are in pixels")
-    assert shown["taken as exact"] == "damping 0 1/s"
+    assert shown["taken as exact"] == "damping 0 1/s; give ± if it is not"
     assert shown["known"] == "mass 0.5 ± 0.01 kg"
     assert shown["fitted"] == "0.00 to 2.97 s"
     assert shown["stiffness"].startswith("24.5")
 
 
-def test_tiles_have_the_level_of_the_intervals(spring):
+def test_tiles_have_the_interval(spring):
     """Of a mass known to 2 %, the 95 % interval of the stiffness is 1.96 times as wide."""
-    tiles = {label: value for value, label in _key_numbers(spring)}
-    value, error, unit = tiles["stiffness, ± at the level of 95 %"].replace("± ", "").split(" ")
-    assert float(value) == pytest.approx(24.5, abs=0.1)
-    assert float(error) == pytest.approx(1.96 * 0.02 * 24.5, rel=0.05)
-    assert unit == "N/m"
+    tiles = {label.split(",")[0]: (value, label) for value, label in _key_numbers(spring)}
+    value, label = tiles["stiffness"]
+    low, high = (float(number) for number in label.removeprefix("stiffness, 95 %: ").split(" to "))
+    assert float(value.removesuffix(" N/m")) == pytest.approx(24.5, abs=0.1)
+    assert (high - low) / 2 == pytest.approx(1.96 * 0.02 * 24.5, rel=0.05)
 
 
 def slow_motion(stretch=1):
@@ -71,7 +73,7 @@ def test_slow_motion_has_one_clock_for_the_part_and_one_for_the_motion():
     )
     low, high = result.scale_interval
     assert low < 2 * 1560 / 9.81 < high < 1.1 * low  # px/m, from the acceleration in px/s²
-    assert re.fullmatch(r"\d+ px/m \(95 %: \d+ to \d+\), from the known gravity", shown["scale"])
+    assert re.fullmatch(r"[\d.]+ px/m \(95 %: [\d.]+ to [\d.]+\), from the known gravity", shown["scale"])
     direct = identify([slow_motion()], "projectile", known_values, time_range=(0.2, 0.9))
     assert result.parameters["speed"].value == pytest.approx(direct.parameters["speed"].value, rel=1e-6)
 
@@ -84,3 +86,9 @@ def test_the_part_that_is_printed_is_the_one_to_give(tmp_path, capsys):
     assert "scale          " in output
     assert "taken as exact gravity 9.81 m/s²" in output
     assert " s of the file, as --from and --to count" in output
+
+
+def test_small_errors_have_no_exponent(spring):
+    known_values = {"mass": KnownValue(0.0243, 5e-5)}
+    fit = replace(spring.fit, evidence=replace(spring.evidence, known_values=known_values))
+    assert rows(result_lines(replace(spring, fit=fit)))["known"] == "mass 0.0243 ± 0.00005 kg"

@@ -70,6 +70,13 @@ def test_a_stopwatch_shows_the_swing_period_and_unused_values_are_named():
     assert result.parameters["period"].value == pytest.approx(small, rel=1e-3)
     assert result.parameters["amplitude"].value == pytest.approx(1.2, rel=5e-3)
     assert result.parameters["period"].meaning == "of small swings"
+    by_length = identify([track], "pendulum", {"length": length})
+    for scaled in (result, by_length):
+        low, high = scaled.scale_interval
+        assert low < 400 < high < 1.05 * low
+        assert scaled.scale == pytest.approx(400, rel=5e-3)
+    assert by_length.scale_sources == ("length",)
+    assert by_length.parameters["gravity"].value == pytest.approx(9.81, rel=2e-3)
     with pytest.raises(InputError, match="known: mass is given, but the clip shows a pendulum, which cannot use it"):
         identify([track], known_values={"gravity": 9.81, "mass": 0.2})
 

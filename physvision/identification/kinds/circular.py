@@ -148,12 +148,12 @@ def _pendulum_starts(times: Samples, positions: Positions, period: float) -> dic
 
 
 def _pendulum_scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
-    """Return the scale, pixels per meter: the known one, or that implied by gravity for a bob on a massless arm."""
+    """Return the scale, pixels per meter: known, or for a bob on a massless arm by gravity or the length."""
     if "scale" in known_values:
         return known_values["scale"]
     if "gravity" in known_values:
         return values["arm_length"] * values["restoring"] / known_values["gravity"]
-    return None
+    return values["arm_length"] / known_values["length"] if "length" in known_values else None
 
 
 def _pendulum_length(values: Values, known_values: KnownTensors) -> torch.Tensor | None:

@@ -80,6 +80,8 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
         return sampled.state.q + 0.5 * sampled.values["pull"] * before[:, None] ** 2
 
     notes, meanings = _describe_release(segment)
+    if not {"gravity", "scale"} & evidence.known_values.keys():
+        meanings["drag"] = f"if gravity is {_EARTH_GRAVITY} m/s²"
     return MotionModel(
         kind, Particle("plane", dt=dt, substeps=max(1, math.ceil(dt * settings.steps_per_second))), unknowns,
         partial(_setup, kind, known_gravity), observe, partial(_parameters, kind),
@@ -91,7 +93,7 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
 
 
 def _describe_release(segment: FlightSegment) -> tuple[list[str], dict[str, str]]:
-    """Return a warning where the release is not visible, and what speed and angle are then."""
+    """Return a warning where the release is not visible, and of which time speed and angle are."""
     if segment.enters_flying:
         return [_ENTERS_FLYING], dict.fromkeys(("speed", "angle"), "when first seen")
     if segment.hidden:
@@ -101,7 +103,7 @@ def _describe_release(segment: FlightSegment) -> tuple[list[str], dict[str, str]
         )
         meaning = f"at a release at most {segment.hidden:.2g} s before it is first seen"
         return [note], dict.fromkeys(("speed", "angle"), meaning)
-    return [], {}
+    return [], dict.fromkeys(("speed", "angle"), f"at the release, {segment.release:.2f} s")
 
 
 def _unknowns(
@@ -177,10 +179,9 @@ def _launch_velocity(values: Values, gravity: torch.Tensor | float) -> torch.Ten
 
 def _parameters(kind: str, values: Values, known_values: KnownTensors) -> ParameterValues:
     scale = _scale(values, known_values)
-    parameters: ParameterValues = {} if "drag" in known_values else {"drag": values["drag"]}
-    missing = "only its ratio to gravity is observable: needs gravity or scale"
+    parameters: ParameterValues = {}
     if "gravity" not in known_values or "scale" in known_values:
-        gravity = values["gravity"] / known_values["scale"] if "scale" in known_values else missing
+        gravity = values["gravity"] / known_values["scale"] if "scale" in known_values else "needs scale"
         names = ("acceleration", "gravity") if kind == "fall" else ("gravity",)
         parameters |= dict.fromkeys(names, gravity)
     if kind == "projectile":
@@ -192,5 +193,5 @@ def _parameters(kind: str, values: Values, known_values: KnownTensors) -> Parame
         speed = launch.norm(dim=1)
     else:
         speed = values["velocity"]
-    parameters["speed"] = missing if scale is None else speed / scale
-    return parameters
+    parameters["speed"] = "needs gravity or scale" if scale is None else speed / scale
+    return parameters if "drag" in known_values else {**parameters, "drag": values["drag"]}
