@@ -171,7 +171,9 @@ def _readable(name: str) -> str:
 
 def _key_numbers(result: Identification) -> list[tuple[str, str]]:
     unit = result.evidence.unit
-    numbers = [(f"{result.fit.noise:.2g} {unit}", "typical distance of the fitted motion from the observed positions")]
+    numbers = [
+        (f"{result.fit.noise:.2g} {unit}", "residual: typical difference of an observed coordinate from the fitted one")
+    ]
     for name, parameter in result.parameters.items():
         if parameter.value is not None and parameter.interval_95 is not None:
             text, low, high = round_to_interval(parameter.value, *parameter.interval_95)

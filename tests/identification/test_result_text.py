@@ -71,6 +71,7 @@ def test_slow_motion_has_one_clock_for_the_part_and_one_for_the_motion():
         f"{start:.2f} to {end:.2f} s of the motion: {SLOWER * start:.2f} to {SLOWER * end:.2f} s of the file, "
         "as --from and --to count"
     )
+    assert result.scale_interval is not None
     low, high = result.scale_interval
     assert low < 2 * 1560 / 9.81 < high < 1.1 * low  # px/m, from the acceleration in px/s²
     assert re.fullmatch(r"[\d.]+ px/m \(95 %: [\d.]+ to [\d.]+\), from the known gravity", shown["scale"])

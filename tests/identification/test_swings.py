@@ -72,6 +72,7 @@ def test_a_stopwatch_shows_the_swing_period_and_unused_values_are_named():
     assert result.parameters["period"].meaning == "of small swings"
     by_length = identify([track], "pendulum", {"length": length})
     for scaled in (result, by_length):
+        assert scaled.scale_interval is not None
         low, high = scaled.scale_interval
         assert low < 400 < high < 1.05 * low
         assert scaled.scale == pytest.approx(400, rel=5e-3)
