@@ -128,7 +128,7 @@ def identify(
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in candidates.rejected.items())
             limits = dict.fromkeys(note for track in tracks for note in track.notes)
             message = f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}"
-            raise InputError(". ".join([message, *limits]))
+            raise InputError(" ".join([f"{message}.", *limits]) if limits else message)
         progress("intervals", FITTING_END)
         return _build_result(candidates, tracks, notes, frame_rate)
 

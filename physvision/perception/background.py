@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 
 from physvision.core import InputError, VideoError
 from physvision.perception.camera_jitter import Image, Images, JitterEstimator, check_static_camera, undo_shift
+from physvision.perception.frame_source import enhance
 from physvision.perception.settings import DEFAULT_SETTINGS, BackgroundSettings, JitterSettings
 
 
@@ -57,6 +58,33 @@ def survey_background(frames: Iterable[tuple[float, np.ndarray]], settings: Back
     if len(times) < 5:
         raise InputError(f"expected at least 5 frames to detect motion, got {len(times)}")
     return BackgroundSurvey(np.stack(samples), np.array(times), np.array(changes))
+
+
+def find_enhancement(samples: Images, settings: BackgroundSettings) -> tuple[float, float] | None:
+    """Return the blur, px, and the gain that noisy frames need; None if they are not noisy or a blur does not help.
+
+    A sensor's noise in low light and the dithering of a palette differ from pixel to pixel, so that a blur of a pixel
+    or two averages them out; changes by a moving camera or by light stay. After that a dark picture is brightened:
+    contrasts are then those of any other.
+
+    Args:
+        samples: Frames spread over the whole clip.
+        settings: Blurs and gains to select from, and the noise that is usual.
+    """
+    brightest = float(np.quantile(samples[:, ::4, ::4], 0.999))
+    gain = min(settings.max_gain, 255 / max(brightest, 1.0)) if brightest < settings.max_dark_level else 1.0
+    unblurred = gain * _mean_deviation(samples[:, ::4, ::4])
+    if unblurred < settings.min_enhanced_noise:
+        return None
+
+    def noise(smoothing: float) -> float:
+        return _mean_deviation(np.stack([enhance(sample, smoothing, gain)[::4, ::4] for sample in samples]))
+
+    usual = settings.min_noisy_change / settings.noise_factor
+    goal = max(usual, settings.noise_floor_ratio * noise(settings.smoothing[-1]))
+    goal = min(goal, settings.max_noise_ratio * unblurred)
+    smoothing = next((smoothing for smoothing in settings.smoothing if noise(smoothing) < goal), None)
+    return None if smoothing is None else (smoothing, gain)
 
 
 @dataclass(frozen=True)
@@ -208,11 +236,21 @@ def _order_statistic(values: np.ndarray, rank: int) -> np.ndarray:
     return statistic
 
 
+def _deviation(samples: Iterable[np.ndarray], median: np.ndarray) -> np.ndarray:
+    """Return the largest deviation over the channels of each pixel of all samples from their median."""
+    return np.stack([_max_channel(np.abs(sample - median)) for sample in samples])
+
+
+def _mean_deviation(samples: np.ndarray) -> float:
+    """Return the standard deviation of a typical pixel by its mean deviation: few of a dither's levels are its median."""
+    return 1.2533 * float(np.median(_deviation(samples, _median(samples)).mean(0)))
+
+
 def _resolve_ambiguity(
     samples: np.ndarray, median: np.ndarray, settings: BackgroundSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the background and its noise, with ambiguous pixels resolved by their surroundings."""
-    deviation = np.stack([_max_channel(np.abs(sample - median)) for sample in samples])
+    deviation = _deviation(samples, median)
     # A partition of contiguous values is three times faster.
     noise = 1.4826 * np.median(np.ascontiguousarray(np.moveaxis(deviation, 0, -1)), axis=-1)
     typical_noise = float(np.median(noise))

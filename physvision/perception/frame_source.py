@@ -1,4 +1,4 @@
-"""Repeatable iteration over the frames of a clip or file, cropped and downscaled for analysis."""
+"""Repeatable iteration over the frames of a clip or file, cropped, downscaled and enhanced for analysis."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ from physvision.core import Clip, InputError, StrPath
 Box = tuple[float, float, float, float]  # x and y of the upper left corner, width, height
 
 
+def enhance(image: np.ndarray, smoothing: float, gain: float) -> np.ndarray:
+    """Blur an image by a Gaussian and brighten it, without rounding in between.
+
+    Args:
+        image: Levels of 0 to 255.
+        smoothing: Standard deviation of the Gaussian, px.
+        gain: Factor of the brightness.
+    """
+    return cv2.convertScaleAbs(cv2.GaussianBlur(image.astype(np.float32), (0, 0), smoothing), alpha=gain)
+
+
 @dataclass(frozen=True)
 class FrameSource:
     """RGB frames with their times, decoded again in each iteration.
@@ -26,6 +37,8 @@ class FrameSource:
         start: Time before which frames are skipped, s.
         stop: Time from which frames are skipped, s.
         max_side: Largest side length, px; larger frames are downscaled by an integer factor.
+        smoothing: Standard deviation of the Gaussian that the downscaled frames are blurred by, px; none if zero.
+        gain: Factor by which blurred frames are brightened.
         truncations: Messages about damage after which frames cannot be read, filled by an iteration.
     """
 
@@ -34,6 +47,8 @@ class FrameSource:
     start: float | None
     stop: float | None
     max_side: int
+    smoothing: float = 0.0
+    gain: float = 1.0
     truncations: set[str] = field(default_factory=set, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +78,8 @@ class FrameSource:
                 size = image.shape[1] // factor, image.shape[0] // factor
                 trimmed = image[: size[1] * factor, : size[0] * factor]
                 image = cv2.resize(trimmed, size, interpolation=cv2.INTER_AREA)
+            if self.smoothing:
+                image = enhance(image, self.smoothing, self.gain)
             yield time, np.ascontiguousarray(image)
 
     def _decode(self) -> Iterator[tuple[float, np.ndarray]]:

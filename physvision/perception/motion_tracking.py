@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from physvision.core import Clip, InputError, StrPath, VideoError
+from physvision.core import Clip, InputError, StrPath
 from physvision.core.checks import check_count
-from physvision.perception.background import Alignment, Background, survey_background
+from physvision.perception.background import Alignment
 from physvision.perception.frame_source import Box, FrameSource
 from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
+from physvision.perception.scene import prepare_scene
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
-from physvision.perception.stabilization import StabilizedFrames, stabilize
 from physvision.perception.track import Track, apply_cadence, estimate_noise, repair_timestamps
 from physvision.perception.track_selection import filter_tracklets, preview_tracklets, select_tracklets
 from physvision.perception.tracklets import Tracklet, TrackletBuilder, detect_blobs
@@ -75,7 +75,7 @@ def find_tracks(
     targets = [Target.from_tracklet(tracklet, settings.refinement) for tracklet in tracklets]
     targets, detections = merge_targets(targets, analysis.localize(targets), settings.track)
     detections, static = analysis.track_into_hands(detections)
-    notes = tuple(notes + analysis.notes())
+    notes = tuple(notes + analysis.scene.notes(analysis.shrink))
     candidates = [
         _Candidate(target, track, is_static)
         for target, track, is_static in zip(targets, detections, static, strict=True)
@@ -84,7 +84,7 @@ def find_tracks(
     # A hand, for instance, seems to move as one object until it is localized.
     if len(candidates) < (objects or 1):
         message = "the moving object cannot be localized; select it by a box or a color, or cut with crop"
-        raise InputError(". ".join([message, *analysis.noise_notes()]))
+        raise InputError(analysis.explain(message))
     tracks = [analysis.make_track(candidate, index, notes) for index, candidate in enumerate(candidates)]
     return repair_timestamps(apply_cadence(tracks, settings.cadence), settings.timestamps)
 
@@ -101,8 +101,9 @@ class _Analysis:
     """Passes over the frames of one clip, against its background.
 
     Attributes:
+        scene: Frames with their background.
         source: Frames as they were filmed.
-        frames: Frames to analyze; those of a hand-held camera are registered.
+        frames: Frames to analyze.
         settings: Tuning numbers of perception.
         shrink: Integer factor by which frames are shrunk.
         corner: Upper left corner of the analyzed part, px of the whole image.
@@ -115,19 +116,11 @@ class _Analysis:
     def __init__(
         self, frames: FrameSource, settings: PerceptionSettings, on_progress: OnProgress | None = None
     ) -> None:
-        self.source, self.settings, self.on_progress = frames, settings, on_progress
+        self.settings, self.on_progress = settings, on_progress
         self.shrink, self.corner = frames.image_transform()
-        self.frames: FrameSource | StabilizedFrames = frames
-        self.background_survey = survey_background(frames, settings.background)
-        try:
-            self.background = Background(self.background_survey.samples, settings.background, settings.jitter)
-        except VideoError as error:
-            try:
-                self.frames = stabilize(frames, len(self.background_survey.times), settings.stabilization)
-            except VideoError:
-                raise error from None
-            self.background_survey = survey_background(self.frames, settings.background)
-            self.background = Background(self.background_survey.samples, settings.background, settings.jitter)
+        self.scene = prepare_scene(frames, settings)
+        self.source, self.frames = self.scene.source, self.scene.frames
+        self.background_survey, self.background = self.scene.background_survey, self.scene.background
         self.alignments: list[Alignment] = []
         self._paths: list[np.ndarray] = []
 
@@ -172,7 +165,12 @@ class _Analysis:
         try:
             return select_tracklets(tracklets, count, objects, name, min_objects, self.settings.selection)
         except InputError as error:
-            raise InputError(". ".join([str(error), *self.noise_notes()])) from None
+            raise InputError(self.explain(str(error))) from None
+
+    def explain(self, message: str) -> str:
+        """Add the notes on noise to the message of an error."""
+        notes = self.scene.noise_notes(self.shrink)
+        return " ".join([f"{message}.", *notes]) if notes else message
 
     def localize(self, targets: list[Target]) -> list[Detections]:
         """Localize all targets in all frames."""
@@ -204,32 +202,6 @@ class _Analysis:
             extended.append(tracker.track_back(scene, track))
             static.append(tracker.is_static_before(scene, extended[-1]))
         return extended, static
-
-    def notes(self) -> list[str]:
-        """Notes on camera jitter, dropped frames and damage of the file."""
-        notes = [f"Only the frames before the damage are used: {message}." for message in self.source.truncations]
-        if isinstance(self.frames, StabilizedFrames):
-            notes.append(
-                f"The camera moves by up to {self.shrink * self.frames.max_shift:.0f} pixels; the background is "
-                "registered, and positions are those in the picture of the middle frame."
-            )
-        if self.background.has_jitter:
-            notes.append(f"The camera shakes by {self.background.jitter_std:.1f} pixels; this is compensated.")
-        steps = np.diff(self.background_survey.times)
-        dropped = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
-        if dropped:
-            notes.append(f"{dropped} frames are dropped according to the timestamps of the file.")
-        return notes + self.noise_notes()
-
-    def noise_notes(self) -> list[str]:
-        """Note on the contrast below which objects are lost, where noise raises it, as in low light."""
-        settings, threshold = self.settings.background, float(np.median(self.background.threshold))
-        if threshold < settings.min_noisy_change:
-            return []
-        return [
-            f"The picture is noisy, by {threshold / settings.noise_factor:.0f} of 255 levels, as in low light: what "
-            f"differs from its background by less than {threshold:.0f} levels is not seen."
-        ]
 
     def make_track(self, candidate: _Candidate, index: int, notes: tuple[str, ...]) -> Track:
         """Assemble the track of a target, in pixels of the whole image."""

@@ -22,6 +22,13 @@ class BackgroundSettings:
         noise_factor: Foreground threshold in standard deviations of the pixel noise. Raising it loses contrast.
         min_noisy_change: Foreground threshold above which a note says that the picture is noisy, levels; well above
             `min_change`, so that noise, and not compression, limits the contrast.
+        min_enhanced_noise: Noise from which frames are smoothed, levels; that of a dark picture after brightening it.
+        smoothing: Standard deviations of the Gaussians that may smooth noisy frames, px, increasing; the first that
+            suffices is used. Raising them loses small objects.
+        max_noise_ratio: Remaining fraction of the noise above which frames are not smoothed: what changes is no noise.
+        noise_floor_ratio: Noise relative to that after the largest blur at which a smaller blur suffices, too.
+        max_dark_level: Brightest level up to which a noisy picture is dark, and brightened.
+        max_gain: Largest factor by which it is brightened.
         min_jitter: Standard deviation of the camera shift above which jitter is compensated, px; the estimates of a
             static camera scatter by a few hundredths. Raising it leaves jitter in the tracks.
         min_gain_change: Relative change of illumination above which a frame is corrected.
@@ -42,6 +49,12 @@ class BackgroundSettings:
     min_change: float = 12.0
     noise_factor: float = 5.0
     min_noisy_change: float = 15.0
+    min_enhanced_noise: float = 6.0
+    smoothing: tuple[float, ...] = (0.7, 1.0, 1.5, 2.0, 3.0)
+    max_noise_ratio: float = 0.75
+    noise_floor_ratio: float = 1.25
+    max_dark_level: float = 128.0
+    max_gain: float = 4.0
     min_jitter: float = 0.16
     min_gain_change: float = 0.004
     bright_levels: tuple[float, float] = (30.0, 245.0)

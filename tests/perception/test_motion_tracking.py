@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from physvision import video
 from physvision.core import Clip, InputError, VideoError
 from physvision.datasets.clips import Filming, draw
 from physvision.perception import find_tracks
@@ -91,8 +92,9 @@ def test_a_still_video_is_refused():
 
 
 def test_noise_that_hides_the_background_is_named():
-    """A GIF with few colors mixes them in patterns that change from frame to frame."""
-    frames = np.random.default_rng(0).normal(120, 25, (20, 64, 96, 3)).clip(0, 255).astype(np.uint8)
+    """Noise of whole blocks is not averaged out by a blur."""
+    blocks = np.random.default_rng(0).normal(120, 60, (20, 8, 12, 3))
+    frames = blocks.repeat(8, 1).repeat(8, 2).clip(0, 255).astype(np.uint8)
     with pytest.raises(VideoError, match="or it is noise"):
         find_tracks(Clip(torch.from_numpy(frames), torch.arange(20) / 25))
 
@@ -100,10 +102,35 @@ def test_noise_that_hides_the_background_is_named():
 def test_where_nothing_is_seen_in_noise_the_contrast_that_is_lost_is_named():
     frames = np.full((20, 64, 96, 3), 30.0)
     for number, frame in enumerate(frames):
-        frame[20:30, 10 + 3 * number : 20 + 3 * number] += 12
-    noisy = np.random.default_rng(0).normal(frames, 8).clip(0, 255).astype(np.uint8)
-    with pytest.raises(InputError, match=r"noisy, by .* levels, as in low light"):
+        frame[20:30, 10 + 3 * number : 20 + 3 * number] += 6
+    noisy = np.random.default_rng(0).normal(frames, 25).clip(0, 255).astype(np.uint8)
+    with pytest.raises(InputError, match=r"tracked\. .*noisy, by .* levels, as in low light: .* not seen\.$"):
         find_tracks(Clip(torch.from_numpy(noisy), torch.arange(20) / 25))
+
+
+@pytest.mark.parametrize(("level", "contrast", "noise"), [(120, 40, 12), (20, 10, 4)])
+def test_what_differs_less_than_the_noise_is_followed_after_smoothing(level, contrast, noise):
+    """A disc that differs by less than five standard deviations, and in the dark by less than codecs do."""
+    rows, columns = np.mgrid[:120, :160] + 0.5
+    x = 30 + 3.0 * np.arange(30)
+    frames = level + contrast * (np.hypot(columns - x[:, None, None], rows - 60) < 12)[..., None].repeat(3, -1)
+    noisy = np.random.default_rng(0).normal(frames, noise).clip(0, 255).astype(np.uint8)
+    (track,) = find_tracks(Clip(torch.from_numpy(noisy), torch.arange(30) / 25))
+    assert track.observed.sum() >= 28
+    error = track.positions[track.observed] - np.stack([x, np.full(30, 60.0)], 1)[track.observed]
+    assert np.abs(error).max() < 0.8
+    assert any("it is smoothed by" in note for note in track.notes)
+    assert any("brightened" in note for note in track.notes) == (level == 20)
+
+
+def test_a_gif_of_256_dithered_colors_is_followed(tmp_path):
+    """The dithering changes nearly every pixel from frame to frame, by up to 85 levels of blue."""
+    clip = draw("roll", 1, SMALL)
+    (track,) = find_tracks(video.write(tmp_path / "clip.gif", clip.frames(), 25))
+    errors, visible = _errors(clip, track)
+    assert visible > 0.9
+    assert np.median(errors) < 0.25
+    assert errors.max() < 1.5
 
 
 def test_a_moving_camera_is_refused():

@@ -1,0 +1,115 @@
+"""Preparation of a clip for tracking: its frames, enhanced and registered where needed, and their background."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from physvision.core import VideoError
+from physvision.perception.background import Background, BackgroundSurvey, find_enhancement, survey_background
+from physvision.perception.frame_source import FrameSource
+from physvision.perception.settings import PerceptionSettings
+from physvision.perception.stabilization import StabilizedFrames, stabilize
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Frames of a clip that are ready to be compared with their background.
+
+    Attributes:
+        source: Frames as they were filmed; noisy ones are smoothed, and brightened if dark.
+        frames: Frames to analyze; those of a hand-held camera are registered.
+        background_survey: Times and changes of all frames.
+        background: Background of the clip.
+        settings: Tuning numbers of perception.
+    """
+
+    source: FrameSource
+    frames: FrameSource | StabilizedFrames
+    background_survey: BackgroundSurvey
+    background: Background
+    settings: PerceptionSettings
+
+    @property
+    def contrast(self) -> float:
+        """Change from the background below which objects are lost, levels."""
+        return float(np.median(self.background.threshold))
+
+    @property
+    def is_noisy(self) -> bool:
+        """If true, noise limits the contrast in which objects are detected."""
+        return self.contrast >= self.settings.background.min_noisy_change
+
+    def notes(self, shrink: int) -> list[str]:
+        """Notes on how the frames were prepared.
+
+        Args:
+            shrink: Factor by which the frames are shrunk.
+        """
+        notes = [f"Only the frames before the damage are used: {message}." for message in self.source.truncations]
+        if isinstance(self.frames, StabilizedFrames):
+            notes.append(
+                f"The camera moves by up to {shrink * self.frames.max_shift:.0f} pixels; the background is "
+                "registered, and positions are those in the picture of the middle frame."
+            )
+        if self.background.has_jitter:
+            notes.append(f"The camera shakes by {self.background.jitter_std:.1f} pixels; this is compensated.")
+        steps = np.diff(self.background_survey.times)
+        dropped = int((np.round(steps / np.median(steps)) - 1).clip(0).sum())
+        if dropped:
+            notes.append(f"{dropped} frames are dropped according to the timestamps of the file.")
+        return notes + self.noise_notes(shrink)
+
+    def noise_notes(self, shrink: int) -> list[str]:
+        """Notes on noise: how far the frames are smoothed, and the contrast below which objects are lost."""
+        notes = []
+        if self.source.smoothing:
+            brightened = f", and brightened {self.source.gain:.1f} times" if self.source.gain > 1 else ""
+            notes.append(
+                "The picture is noisy, as in low light or of a GIF with few colors; it is smoothed by "
+                f"{shrink * self.source.smoothing:g} pixels{brightened}."
+            )
+        if self.is_noisy:
+            contrast = self.contrast / self.source.gain
+            noise = contrast / self.settings.background.noise_factor
+            notes.append(
+                f"The picture is noisy, by {noise:.0f} of 255 levels, as in low light: what differs from its "
+                f"background by less than {contrast:.0f} levels is not seen."
+            )
+        return notes
+
+
+def prepare_scene(source: FrameSource, settings: PerceptionSettings) -> Scene:
+    """Estimate the background; noisy frames are enhanced, those of a moving camera registered.
+
+    Raises:
+        VideoError: There is no static background, and the frames cannot be registered.
+    """
+    background_survey = survey_background(source, settings.background)
+    scene: Scene | None = None
+    failure: VideoError | None = None
+    try:
+        background = Background(background_survey.samples, settings.background, settings.jitter)
+        scene = Scene(source, source, background_survey, background, settings)
+    except VideoError as error:
+        failure = error
+    if not source.smoothing and (scene is None or scene.is_noisy):
+        enhancement = find_enhancement(background_survey.samples, settings.background)
+        if enhancement is not None:
+            smoothing, gain = enhancement
+            return prepare_scene(replace(source, smoothing=smoothing, gain=gain), settings)
+    if scene is not None:
+        return scene
+    try:
+        frames = stabilize(source, len(background_survey.times), settings.stabilization)
+    except VideoError as error:
+        raise failure or error from None
+    background_survey = survey_background(frames, settings.background)
+    return Scene(
+        source,
+        frames,
+        background_survey,
+        Background(background_survey.samples, settings.background, settings.jitter),
+        settings,
+    )
