@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -217,12 +218,13 @@ def _split(text: str | None) -> list[str]:
 
 
 def _parse_known_values(texts: Sequence[str]) -> dict[str, KnownValue]:
+    """Return known values; a comma that a digit follows is a decimal comma."""
     values = {}
-    for entry in [entry for text in texts for entry in _split(text)]:
+    for entry in [entry for text in texts for entry in re.split(r",(?!\d)", text) if entry.strip()]:
         name, equals, value = entry.partition("=")
         if not equals:
-            raise InputError(f"known: expected name=value, such as gravity=9.81 or length=25cm, got {entry!r}")
-        values[name.strip()] = parse_quantity("known", name.strip(), value)
+            raise InputError(f"known: expected name=value, such as gravity=9.81 or length=25cm, got {entry.strip()!r}")
+        values[name.strip()] = parse_quantity("known", name.strip(), value.replace(",", "."))
     return values
 
 

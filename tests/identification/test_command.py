@@ -86,6 +86,14 @@ def test_angles_may_be_given_in_degrees():
     assert _parse_known_values(["angle=0.5"])["angle"].value == 0.5
 
 
+def test_a_comma_before_a_digit_is_a_decimal_comma():
+    values = _parse_known_values(["length=0,25±0,01,gravity=9,81, mass=24,3g"])
+    assert {name: known_value.value for name, known_value in values.items()} == pytest.approx(
+        {"length": 0.25, "gravity": 9.81, "mass": 0.0243}
+    )
+    assert values["length"].std == 0.01
+
+
 @pytest.mark.parametrize(
     ("text", "value", "std"),
     [
