@@ -242,7 +242,7 @@ def _deviation(samples: Iterable[np.ndarray], median: np.ndarray) -> np.ndarray:
 
 
 def _mean_deviation(samples: np.ndarray) -> float:
-    """Return the standard deviation of a typical pixel by its mean deviation: few of a dither's levels are its median."""
+    """Return a typical pixel's standard deviation by its mean deviation: few levels of a dither are its median."""
     return 1.2533 * float(np.median(_deviation(samples, _median(samples)).mean(0)))
 
 
