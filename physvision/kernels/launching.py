@@ -287,7 +287,8 @@ def _compile(kernel: wp.Kernel, device: torch.device) -> None:
     """Load the code of a kernel, with a message if it must be compiled, which takes seconds."""
     block_dim = 1 if device.type == "cpu" else 256
     is_compiled = Path(str(wp.config.kernel_cache_dir), kernel.module.get_module_identifier(block_dim)).exists()
-    timer = Timer(1.0, lambda: print("physvision: compiling kernels, once on this machine …", file=sys.stderr))
+    message = f"physvision: compiling the kernel {kernel.key.replace('_', ' ')}, once on this machine …"
+    timer = Timer(1.0, lambda: print(message, file=sys.stderr))
     if not is_compiled:
         timer.start()
     kernel.module.load(wp.get_device(str(device)), block_dim)
