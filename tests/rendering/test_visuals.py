@@ -1,12 +1,15 @@
 """Visual elements of model files are drawn in place of what collides."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from physvision.core import Hull
+from physvision.core import Capsule, Hull, Sphere
 from physvision.physics import articulated
 from physvision.rendering import Renderer, View
+from physvision.rendering.framing import choose_framing
 
 CORNERS = [(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]
 FACES = ("1 3 4 2", "5 6 8 7", "1 2 6 5", "3 7 8 4", "1 5 7 3", "2 4 8 6")
@@ -101,3 +104,55 @@ def test_meshes_groups_and_materials_of_mjcf(mesh):
     assert set(visuals.surfaces[0].bodies.tolist()) == {0}
     assert [placed.shape.sizes for placed, _ in visuals.shapes] == [(0.1, 0.2, 0.3)]
     assert engine.visuals is visuals
+
+
+def test_each_body_without_shapes_is_drawn_as_rods():
+    """Thigh and shin lead to the foot, the only shape; a knuckle within its wheel and a massless frame stay out."""
+    links = "".join(f'<link name="{name}">{INERTIA}</link>' for name in ("trunk", "thigh", "shin", "knuckle"))
+    ball = '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
+    links += (
+        "".join(f'<link name="{name}">{INERTIA}{ball}</link>' for name in ("foot", "wheel")) + '<link name="frame"/>'
+    )
+    joints = "".join(
+        f'<joint name="{child}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{place}"/></joint>'
+        for parent, child, place, kind in (
+            ("trunk", "thigh", "1 0 0", "continuous"),
+            ("thigh", "shin", "0 0 -1", "continuous"),
+            ("shin", "foot", "0 0 -2", "fixed"),
+            ("foot", "frame", "0 0 -1", "fixed"),
+            ("foot", "knuckle", "0 1 0", "continuous"),
+            ("knuckle", "wheel", "0 0 0", "continuous"),
+        )
+    )
+    engine = articulated.load(f'<robot name="r">{links}{joints}</robot>', base="free", ignore=("contact",))
+    shapes = [(engine.body_names[placed.body or 0], placed) for placed, _ in engine.visuals.shapes]
+    rods = {name: placed.shape.length for name, placed in shapes if isinstance(placed.shape, Capsule)}
+    assert rods == pytest.approx({"trunk": 1.0, "thigh": 1.0, "shin": 2.0})
+    assert sorted(name for name, placed in shapes if isinstance(placed.shape, Sphere)) == ["shin", "thigh", "trunk"]
+    # The whole robot is in the picture of a film, which shows the rod of the shin.
+    renderer, state, size = Renderer(engine), engine.initial_state(dtype=torch.float64), (120, 160)
+    framing = choose_framing(renderer, state, size)
+    points = renderer.frames(state)[0][0, framing.movable, :3, 3]
+    middle = framing.middle(points)
+    view = framing.view(middle, framing.distance(points, middle))
+    names = list(engine.body_names)
+    names.remove("frame")
+    rows = [engine.body_names.index(name) for name in names]
+    origins = engine.poses(state)[0, rows, :3, 3].numpy()
+    local = (origins - view.eye) @ view.rotation.T
+    pixels = view.focal * local[:, :2] / local[:, 2:] + np.array(view.center)
+    assert bool(((pixels > 0) & (pixels < size[::-1])).all())
+    with_rods = renderer.render(state, view).astype(int)
+    column, row = pixels[[names.index("shin"), names.index("foot")]].mean(0).round().astype(int)
+    engine._cached["visuals"] = replace(engine.visuals, shapes=())
+    without = Renderer(engine).render(state, view).astype(int)
+    assert np.abs(with_rods - without)[row, column].max() > 20
+
+
+def test_a_mass_without_shapes_beside_a_box_is_a_ball():
+    source = """<mujoco><worldbody><body><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    <body pos="0 1 0"><freejoint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>
+    <body pos="0 2 0"/></worldbody></mujoco>"""
+    ((ball, _),) = articulated.load(source).visuals.shapes
+    assert (type(ball.shape), ball.body) == (Sphere, 1)

@@ -27,7 +27,7 @@ from physvision.physics.articulated.launch import ControlMap
 from physvision.physics.articulated.model.manifold import ConfigurationManifold
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.model.properties import TreeProperties
-from physvision.physics.articulated.skeleton import skeleton
+from physvision.physics.articulated.skeleton import shapeless_bodies, skeleton
 from physvision.physics.engine import MechanicalEngine, Overrides
 from physvision.physics.properties import Constraint, Properties
 
@@ -178,15 +178,14 @@ class TreeDynamics(MechanicalEngine):
 
     @property
     def visuals(self) -> Visuals:
-        """Surfaces and textures of the model file; rods where bodies without shapes would be invisible."""
+        """Surfaces and textures of the model file, and rods of bodies without shapes."""
         if "visuals" not in self._cached:
             visuals = NO_VISUALS if self.visual_source is None else self.visual_source()
-            movable = [row for row, placed in enumerate(self.geometry) if placed.body is not None]
-            if self.body_names and not (visuals.surfaces or visuals.shapes or set(movable) - visuals.hidden):
+            shapeless = shapeless_bodies(self.geometry, visuals, len(self.body_names))
+            if shapeless.any():
                 poses = self.poses(self.initial_state(1, torch.float64))[0].cpu().numpy()
-                centers = self._own_properties().center_of_mass.cpu().numpy()
-                rods = tuple(skeleton(self.model.body_parent, poses, centers))
-                visuals = replace(visuals, shapes=rods)
+                rods = skeleton(self.model.body_parent, poses, self._own_properties(), shapeless)
+                visuals = replace(visuals, shapes=(*visuals.shapes, *rods))
             self._cached["visuals"] = visuals
         return self._cached["visuals"]
 
