@@ -3,29 +3,69 @@
     physvision fit --config trainers/pendulum-camera.yaml
     python experiments/pendulum_camera.py
 
-Held-out windows of `data/pendulum`. The SSIM of each link is its mean over the link's true mask, dilated by 3 px, one
-second ahead: of frames that the decoder draws at the true state, and at the state that the model predicts.
+Held-out windows of `data/pendulum`, predicted one second ahead from four starts: the encoder's state, a cubic
+polynomial through its positions in all given frames, the engine's motion closest to these, and the engine's motion
+whose rendered frames are closest to the given ones (`photometric_motion`). The SSIM of each link is its mean over the
+link's true mask, dilated by 3 px, of frames that the decoder draws at the true state, and at the states that the
+engine predicts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from held_out import held_out
 from jsonargparse import auto_cli
 from swing_predictions import link_likeness
+from torch import Tensor
 from torchvision.utils import save_image
 
 from physvision.core import Coordinates, State, Trajectory, brightness
 from physvision.datasets import WindowShape
-from physvision.models import CameraDecoder, load
+from physvision.models import CameraDecoder, PhotometricSettings, PredictiveAutoencoder, load
 from physvision.physics import PhysicsLayer
-from physvision.trainers import PredictionTraining, Supervision
 
 AHEAD = 20
 TRUE_LENGTH = 3.0  # m
+_ORDER = 3
+
+
+def polynomial_state(angles: Coordinates, q: Tensor, dt: float) -> State:
+    """State in the last frame of the polynomial of third order closest to positions in consecutive frames."""
+    unwound = torch.cat([q[:, :1], q[:, :1] + angles.difference(q[:, :-1], q[:, 1:]).cumsum(1)], 1)
+    powers = torch.linspace(-1.0, 0.0, q.shape[1])[:, None] ** torch.arange(_ORDER + 1)
+    coefficients = torch.linalg.lstsq(powers.expand(len(q), -1, -1), unwound).solution
+    return State(angles.unwind(coefficients[:, 0]), coefficients[:, 1] / (dt * (q.shape[1] - 1)))
+
+
+def starts_of(model: PredictiveAutoencoder, photometric: PhotometricSettings) -> dict[str, Callable[[Tensor], State]]:
+    """Functions from given frames to the state in the last one, by name."""
+    angles = model.encoder.coordinates
+    assert angles is not None
+
+    def fitted(settings: PhotometricSettings | None) -> Callable[[Tensor], State]:
+        def state(frames: Tensor) -> State:
+            model.photometric = settings
+            return model.initial_state(model.observe(frames))
+
+        return state
+
+    return {
+        "encoder": lambda frames: model.observe(frames, fitted=False).state,
+        "polynomial": lambda frames: polynomial_state(
+            angles, model.observe(frames, fitted=False).positions, model.engine.dt
+        ),
+        "positions": fitted(None),
+        "frames": fitted(photometric),
+    }
+
+
+def likeness(model: PredictiveAutoencoder, state: State, target: Tensor, coverage: Tensor) -> tuple[Tensor, list]:
+    """Frames of a state, and the SSIM of each link with a frame that shows the masks `coverage`."""
+    image = model.decode(Trajectory.stack([state], None), (0,))[:, 0]
+    return image, [link_likeness(image, target, mask) for mask in (coverage > 0.5).unbind(1)]
 
 
 @torch.no_grad()
@@ -33,6 +73,7 @@ def main(
     model: str = "out/pendulum-camera/checkpoints/last.ckpt",
     data: Path = Path("data/pendulum"),
     batches: int = 12,
+    given: int | None = None,
     out: Path = Path("out"),
 ) -> dict[str, list[float]]:
     """Print errors and likeness on held-out windows.
@@ -41,32 +82,38 @@ def main(
         model: Name of a model that comes with physvision, or path of a checkpoint.
         data: Folder of the data set.
         batches: Number of batches of 16 windows.
+        given: Number of given frames; that of the model if None.
         out: Folder of the picture.
     """
-    trained = load(model)
-    assert trained.scene is not None
+    trained = load(model).eval()
+    scene = trained.scene
+    assert scene is not None
     assert isinstance(trained.decoder, CameraDecoder)
-    links, given = len(trained.scene.objects), trained.scene.frames_in
+    given, links = given or scene.frames_in, len(scene.objects)
     angles = Coordinates(links, tuple(range(links)))
-    module = PredictionTraining(trained, Supervision(angles)).eval()
-    measured: dict[str, list[Sequence[torch.Tensor]]] = {"now": [], "ahead": [], "at true": [], "at predicted": []}
-    rows: list[torch.Tensor] = []
-    for raw in held_out(data, WindowShape(given, AHEAD, 20), batches, "test"):
-        sample = module.prepare(raw)
-        forecast = module.forecast(sample, (AHEAD,))
+    starts = starts_of(trained, trained.photometric or PhotometricSettings())
+    measured: dict[str, list[list[Tensor]]] = {}
+    pictures: list[Tensor] = []
+    for sample in held_out(data, WindowShape(given, AHEAD, 20), batches, "test"):
         true = sample.ahead
         assert true is not None
         later = State(true.q[:, AHEAD].float(), true.v[:, AHEAD].float())
-        for name, step in (("now", 0), ("ahead", AHEAD)):
-            apart = angles.difference(true.q[:, step], forecast.trajectory.q[:, step]).abs()
-            measured[name].append(apart.unbind(1))
-        target = brightness(sample.frames[:, -1])
-        rendered = trained.decode(Trajectory.stack([later], None), (0,))[:, 0]
-        coverage = trained.coverage(Trajectory.stack([later], None))
-        for name, image in (("at true", rendered), ("at predicted", forecast.frames[:, -1])):
-            measured[name].append([link_likeness(image, target, mask) for mask in (coverage > 0.5).unbind(1)])
-        if not rows:
-            rows = [target[:8], rendered[:8], forecast.frames[:8, -1]]
+        target, coverage = brightness(sample.frames[:, -1]), trained.coverage(Trajectory.stack([later], None))
+        image, alike = likeness(trained, later, target, coverage)
+        measured.setdefault("SSIM ahead, true", []).append(alike)
+        rows = [target[:8], image[:8]]
+        for name, start in starts.items():
+            now = start(sample.observed)
+            path = trained.simulate(now, AHEAD)
+            image, alike = likeness(trained, path.final, target, coverage)
+            rows.append(image[:8])
+            rate = (now.v - true.v[:, 0]).abs()
+            measured.setdefault(f"now, {name}", []).append(angles.difference(true.q[:, 0], now.q).abs().unbind(1))
+            measured.setdefault(f"rate now, {name}", []).append(rate.unbind(1))
+            apart = angles.difference(true.q[:, AHEAD], path.q[:, AHEAD]).abs()
+            measured.setdefault(f"ahead, {name}", []).append(apart.unbind(1))
+            measured.setdefault(f"SSIM ahead, {name}", []).append(alike)
+        pictures = pictures or rows
     results = {
         name: [torch.cat(link).median().item() for link in zip(*parts, strict=True)] for name, parts in measured.items()
     }
@@ -77,7 +124,7 @@ def main(
     for name, values in results.items():
         print(f"{name:28}" + "".join(f"{value:>10.4f}" for value in values))
     out.mkdir(parents=True, exist_ok=True)
-    image = torch.cat([torch.cat(list(row), -1) for row in rows], -2).clamp(0, 1)
+    image = torch.cat([torch.cat(list(row), -1) for row in pictures], -2).clamp(0, 1)
     save_image(image, out / "pendulum_camera.png")
     return results
 

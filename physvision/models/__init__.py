@@ -26,6 +26,7 @@ from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as M
 from physvision.models.object_decoder import ObjectDecoder as ObjectDecoder
 from physvision.models.objects import ObjectEncoder as ObjectEncoder
 from physvision.models.pendulum import PendulumCamera as PendulumCamera
+from physvision.models.photometric import PhotometricSettings as PhotometricSettings
 from physvision.models.scene_camera import SceneCamera as SceneCamera
 from physvision.models.segmentation import (
     InstanceSettings as InstanceSettings,
@@ -53,7 +54,7 @@ register_all(
     (
         *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
-        *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder),
+        *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder, PhotometricSettings),
         *(LinkCamera, LinkDecoder, LinkEncoder, LinkSettings, SceneCamera, TableMotion, TableMotionSettings),
         *(learned_table, swing, table, tabletop),
     ),

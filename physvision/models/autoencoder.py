@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from physvision.core import InputError, Scene, State, Trajectory
+from physvision.core import InputError, Scene, State, Trajectory, brightness
 from physvision.core.checks import check_positive
-from physvision.models.consistency import consistent_state
+from physvision.models.consistency import consistent_state, motion_residual
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.photometric import PhotometricSettings, photometric_motion
 from physvision.models.tabletop import park_states
 from physvision.physics.engine import Engine
 from physvision.physics.properties import Properties
@@ -54,6 +55,7 @@ class PredictiveAutoencoder(nn.Module):
         scene: Scene | None = None,
         consistency: float | None = None,
         property_leaves: Callable | None = None,
+        photometric: PhotometricSettings | None = None,
     ) -> None:
         """Assemble encoder, engine and decoder.
 
@@ -68,6 +70,9 @@ class PredictiveAutoencoder(nn.Module):
                 None, start at the encoder's state.
             property_leaves: Function from the encoder's properties of a trial to leaves of the engine's properties,
                 such as `tabletop_leaves`; None where the encoder's names are leaves.
+            photometric: Tuning numbers of a fit of the engine's motion to the given frames themselves, as the decoder
+                renders them, in evaluation; see `photometric_motion`. It starts from what `consistency` describes, and
+                needs it; it has no gradient. None for no such fit.
         """
         super().__init__()
         self.scene = scene
@@ -80,7 +85,9 @@ class PredictiveAutoencoder(nn.Module):
             raise InputError(
                 f"consistency: {type(encoder).__name__} reads no positions in single frames, it has no `coordinates`"
             )
-        self.property_leaves = property_leaves
+        if photometric is not None and consistency is None:
+            raise InputError("photometric: the fit starts from positions and a velocity; give consistency, too")
+        self.property_leaves, self.photometric = property_leaves, photometric
         # A camera has to show the bodies that the engine moves.
         bound = getattr(decoder, "mechanics", None)
         if bound is not None and bound.nq != engine.nq:
@@ -124,15 +131,48 @@ class PredictiveAutoencoder(nn.Module):
         Args:
             frames: Consecutive frames, bytes or brightness 0 to 1.
             context: Known values of the clip.
-            fitted: If true, by the encoder's fit of the engine's motion to all frames, where it has one.
+            fitted: If true, by the fit of the engine's motion to all frames, where encoder or model have one.
         """
         observe = self.encoder.observe if fitted else self.encoder.observe_window
         observation = observe(frames) if context is None else observe(frames, context)
-        return observation.to(torch.promote_types(observation.positions.dtype, torch.float32))
+        observation = observation.to(torch.promote_types(observation.positions.dtype, torch.float32))
+        if fitted and self._fits_frames:
+            with torch.autocast(frames.device.type, enabled=False):
+                return self._photometric(observation, frames, context)
+        return observation
+
+    @property
+    def _fits_frames(self) -> bool:
+        """If true, observations are those of the motion whose rendered frames are closest to the given ones."""
+        return self.photometric is not None and not self.training
+
+    @torch.no_grad()
+    def _photometric(self, observation: Observation, frames: Tensor, context: ClipContext | None) -> Observation:
+        """Replace positions and velocities by those of `photometric_motion`, where it is finite."""
+        assert self.encoder.coordinates is not None
+        assert self.consistency is not None
+        assert self.photometric is not None
+        positions, velocities = observation.positions, observation.velocities
+        arguments = self.engine, self.encoder.coordinates, positions, velocities[:, -1], self.consistency
+
+        def render(path: Tensor, times: Sequence[int]) -> Tensor:
+            poses = None if context is None else context.extrinsics_at(0, times)
+            trajectory = Trajectory(path, torch.zeros_like(path))
+            return self.decode(trajectory, range(len(times)), observation.properties, observation.appearance, poses)
+
+        coordinates, given = self.encoder.coordinates, brightness(frames).to(positions)
+        motion = photometric_motion(*motion_residual(*arguments), coordinates, render, given, self.photometric)
+        finite = (motion.q.isfinite() & motion.v.isfinite()).all(2).all(1)[:, None, None]
+        rates = motion.v[:, -velocities.shape[1] :]
+        return replace(
+            observation,
+            positions=torch.where(finite, motion.q, positions),
+            velocities=torch.where(finite, rates, velocities),
+        )
 
     def initial_state(self, observation: Observation) -> State:
         """Estimate the state at the last frame, from which a prediction starts."""
-        if self.consistency is None:
+        if self.consistency is None or self._fits_frames:
             return observation.state
         assert self.encoder.coordinates is not None
         positions, velocity = observation.positions, observation.velocities[:, -1]

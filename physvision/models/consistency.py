@@ -44,29 +44,12 @@ def consistent_state(
     Returns:
         The state; the observed one where the fitted motion is no closer to the observations than rest.
     """
-    count, steps = coordinates.size, positions.shape[1] - 1
-    if steps < 1:
-        raise InputError("consistency: one frame holds no motion; give two or more, or leave consistency out")
-    # Each sample has positions and velocities; of the velocities only the last one was observed.
-    rates = torch.zeros_like(positions)
-    read = torch.cat([positions, torch.cat([rates[:, :-1], velocity[:, None]], 1)], 2)
-    weight = torch.zeros_like(read[0])
-    weight[:, :count], weight[-1, count:] = 1.0, 1.0 / trust
-
-    problem = MotionResidual(
-        engine,
-        Unknowns([Unknown("state", [0.0] * (2 * count))]),
-        lambda values: Setup(State(*values["state"].split(count, 1))),
-        engine.dt * torch.arange(steps + 1),
-        read.detach(),
-        lambda setup: torch.cat([setup.state.q, setup.state.v], 1),
-        weight,
-        difference=lambda off: torch.cat([coordinates.unwind(off[..., :count]), off[..., count:]], -1),
-    )
+    count, rates = coordinates.size, torch.zeros_like(positions)
+    problem, start = motion_residual(engine, coordinates, positions, velocity, trust)
+    # Of the velocities only the last one was observed; the weight of the others is zero.
+    read, weight = torch.cat([positions, torch.cat([rates[:, :-1], velocity[:, None]], 1)], 2), problem.weight
+    assert isinstance(weight, Tensor)
     with torch.no_grad():
-        slopes = coordinates.difference(positions[:, :-1], positions[:, 1:]) / engine.dt
-        first = slopes[:, 0] if steps == 1 else 1.5 * slopes[:, 0] - 0.5 * slopes[:, 1]
-        start = torch.cat([positions[:, 0], first], 1)
         for _ in range(_ITERATIONS):
             missed, derivative = problem.linearize(start)
             start = start - _least_squares(derivative, missed)
@@ -84,6 +67,41 @@ def consistent_state(
     state = read[:, -1].clone()
     state[improved] = torch.cat([final.q, final.v], 1)[improved] + (by_start @ change.unsqueeze(-1)).squeeze(-1)
     return State(coordinates.unwind(state[:, :count]), state[:, count:])
+
+
+@torch.no_grad()
+def motion_residual(
+    engine: Engine,
+    coordinates: Coordinates,
+    positions: Float[Tensor, "batch times q"],
+    velocity: Float[Tensor, "batch q"],
+    trust: float,
+) -> tuple[MotionResidual, Float[Tensor, "batch unknowns"]]:
+    """Residuals of a motion against positions in all frames and the last velocity, and a first guess of its start.
+
+    The arguments are those of `consistent_state`. The unknowns are q and v at the first frame; each sample has the
+    errors of its positions, and then those of its velocities, which are zero but for the last.
+    """
+    count, steps = coordinates.size, positions.shape[1] - 1
+    if steps < 1:
+        raise InputError("consistency: one frame holds no motion; give two or more, or leave consistency out")
+    read = torch.cat([positions, torch.zeros_like(positions)], 2)
+    read[:, -1, count:] = velocity
+    weight = torch.zeros_like(read[0])
+    weight[:, :count], weight[-1, count:] = 1.0, 1.0 / trust
+    problem = MotionResidual(
+        engine,
+        Unknowns([Unknown("state", [0.0] * (2 * count))]),
+        lambda values: Setup(State(*values["state"].split(count, 1))),
+        engine.dt * torch.arange(steps + 1),
+        read,
+        lambda setup: torch.cat([setup.state.q, setup.state.v], 1),
+        weight,
+        difference=lambda off: torch.cat([coordinates.unwind(off[..., :count]), off[..., count:]], -1),
+    )
+    slopes = coordinates.difference(positions[:, :-1], positions[:, 1:]) / engine.dt
+    first = slopes[:, 0] if steps == 1 else 1.5 * slopes[:, 0] - 0.5 * slopes[:, 1]
+    return problem, torch.cat([positions[:, 0], first], 1)
 
 
 def _least_squares(

@@ -174,7 +174,9 @@ class Predictor:
 
     def _observe(self, windows: Tensor, memory: _PredictionBuffer) -> Observation:
         """Observe windows that follow those before; with the first ones decide whether the clip is fitted."""
-        observation = self.model.encoder.linked(self.model.observe(windows, fitted=False), memory.observation)
+        # Fits of encoders give way to that of the clip, which needs accurate observations.
+        observed = self.model.observe(windows, fitted=self.model.photometric is not None)
+        observation = self.model.encoder.linked(observed, memory.observation)
         # Encoders that estimate the properties of trials are taken at their word.
         is_first, has_properties = memory.observation is None, bool(observation.property_std)
         if is_first and self.adapt and not has_properties and clip_parameters(self.model) is not None:

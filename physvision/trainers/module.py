@@ -82,8 +82,8 @@ class PredictionTraining(LightningModule):
                 without normalization die at learning rates that a decoder needs.
             segmentation: Loss of the segmentation of a `SegmentingEncoder`; the default one if not given.
             property_weight: Weight of the likelihood of true properties, for encoders that estimate any.
-            decoder_samples: Samples that the decoder learns from: "all", or only "labeled" ones, rendered at true
-                states. At the wrong states of a young encoder a decoder learns to paint fog.
+            decoder_samples: Samples that decoder and physical parameters learn from: "all", or only "labeled" ones, at
+                true states. At an encoder's wrong states decoders learn to paint fog, and parameters are biased.
             stages: Weights that the training starts from, and which part of the model its first updates train.
         """
         super().__init__()
@@ -234,14 +234,14 @@ class PredictionTraining(LightningModule):
                 with frozen(self.model.engine):  # the encoder's errors teach the encoder, not the physics
                     future = self.model.simulate(own, steps, self.truncate, values)
         trajectory = self.model.simulate(start, steps, self.truncate, onward_values)
-        rendered = tuple(self._sampled_steps(steps))
+        rendered, looks = tuple(self._sampled_steps(steps)), observation.appearance
         poses = None if context is None else context.extrinsics_at(sample.given - 1, rendered)
-        looks = observation.appearance
         labeled = sample.labeled if self.decoder_samples == "labeled" else torch.ones_like(sample.labeled)
         images = self.model.decode(trajectory, rendered, onward_values, looks, poses)
         if not bool(labeled.all()):
-            with frozen(self.model.decoder):
-                weak = self.model.decode(trajectory, rendered, onward_values, looks, poses)
+            with frozen(self.model):
+                constant = self.model.simulate(start, steps, self.truncate, onward_values)
+                weak = self.model.decode(constant, rendered, onward_values, looks, poses)
             images = torch.where(labeled[:, None, None, None, None], images, weak)
         return Estimate(states, future), Forecast(trajectory, rendered, images, observation), segmented
 

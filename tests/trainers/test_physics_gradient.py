@@ -159,7 +159,7 @@ def test_parked_labels_stay_where_the_engine_leaves_them():
 
 
 @pytest.mark.parametrize("taught", ["all", "labeled"])
-def test_a_decoder_may_learn_from_labeled_samples_alone_while_the_encoder_learns_from_all(taught):
+def test_decoder_and_physics_may_learn_from_labeled_samples_alone_while_the_encoder_learns_from_all(taught):
     module, data = training_of("pendulum-camera")
     module.decoder_samples = taught
     module.supervision.encoder_weight = module.supervision.physics_weight = 0.0
@@ -168,15 +168,13 @@ def test_a_decoder_may_learn_from_labeled_samples_alone_while_the_encoder_learns
     nobody = torch.zeros(2, dtype=torch.bool)
     terms, _ = module.losses(Sample(**{**vars(sample), "labeled": nobody}), 3)
     terms["loss"].backward()
-    decoder = sum(
-        float(value.grad.abs().sum()) for value in module.model.decoder.parameters() if value.grad is not None
-    )
-    encoder = sum(
-        float(value.grad.abs().sum()) for value in module.model.encoder.parameters() if value.grad is not None
-    )
-    assert (decoder > 0) == (taught == "all")
-    assert encoder > 0
-    assert all(value.requires_grad for value in module.model.decoder.parameters())
+
+    def taught_by(part):
+        return sum(float(value.grad.abs().sum()) for value in part.parameters() if value.grad is not None) > 0
+
+    assert taught_by(module.model.decoder) == taught_by(module.model.engine) == (taught == "all")
+    assert taught_by(module.model.encoder)
+    assert all(value.requires_grad for value in module.model.parameters())
 
 
 def test_what_is_seen_later_teaches_the_motion_of_unlabeled_samples(monkeypatch):
