@@ -259,6 +259,25 @@ def test_a_scene_in_which_nothing_moves(bodies):
         assert appearance.poses[2, 1, :3, 3].tolist() == [1, 1, 0]
 
 
+def test_servos_are_stable_where_loops_of_torques_are_not():
+    """The bounds of docs/own_robot.md: kv of 2 inertias / dt in a loop, kp of 4 inertias / dt² without a limited force."""
+    foot = """<mujoco><option gravity="0 0 0"/><worldbody><body><joint name="j" axis="0 1 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia=".001 .001 .001"/></body></worldbody><actuator>{}</actuator></mujoco>"""
+
+    def speed(kp, kv, limits="", loop=False):
+        servo = '<motor joint="j"/>' if loop else f'<position joint="j" kp="{kp}" kv="{kv}" {limits}/>'
+        engine = articulated.load(foot.format(servo), dt=0.002)
+        state = State(torch.zeros(1, 1).double(), torch.ones(1, 1).double())
+        for _ in range(50):
+            state = engine.step(state, -kp * state.q - kv * state.v if loop else None)
+        return abs(float(state.v))
+
+    assert speed(1.0, 0.9, loop=True) < 1.0 < 1e3 < speed(1.0, 1.1, loop=True)
+    assert speed(1.0, 1.1) < 0.1
+    assert speed(950.0, 0.0) < 10.0 < 1e3 < speed(1050.0, 0.0)
+    assert speed(1e6, 0.0, 'forcerange="-20 20"') < 1e-3
+
+
 def test_actuators_pull_fixed_tendons():
     """A motor on a tendon pushes each of its joints by its share; MuJoCo's accelerations are the same."""
     source = """<mujoco><worldbody><body><joint name="x" axis="0 1 0"/><geom size="0.1" pos="0 0 -.3"/>
