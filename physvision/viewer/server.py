@@ -172,10 +172,17 @@ class Viewer:
 
     def _pull_frame(self, row: int) -> None:
         """Pull the body of a piece that was clicked."""
-        geometry = self.session.mechanics.geometry
-        body = geometry[row].body if row < len(geometry) else row - len(geometry)
-        names = self.session.mechanics.body_names
-        if body is not None and body < len(names):
+        mechanics, names = self.session.mechanics, self.session.mechanics.body_names
+        shapes, extra_shapes = mechanics.geometry, [placed for placed, _ in mechanics.visuals.shapes]
+        # In the order of the renderer's frames: shapes, bodies, the world and the shapes of visuals.
+        carriers = [
+            *(shape.body for shape in shapes),
+            *range(len(names)),
+            None,
+            *(shape.body for shape in extra_shapes),
+        ]
+        body = carriers[row]
+        if body is not None:
             self._pulled.value = names[body]
             self._choose_pull()
 

@@ -156,3 +156,17 @@ def test_a_mass_without_shapes_beside_a_box_is_a_ball():
     <body pos="0 2 0"/></worldbody></mujoco>"""
     ((ball, _),) = articulated.load(source).visuals.shapes
     assert (type(ball.shape), ball.body) == (Sphere, 1)
+
+
+def test_rotors_of_actuator_states_and_markers_of_loops_are_no_bodies_to_draw(recwarn):
+    inertia = '<inertial pos=".1 0 0" mass="1" diaginertia="1 1 1"/>'
+    source = f"""<mujoco><worldbody><body name="a"><joint name="a" axis="0 1 0"/>{inertia}<geom size=".1"/>
+      <body name="b" pos="1 0 0"><joint axis="0 1 0"/>{inertia}<body name="c" pos="1 0 0"><joint axis="0 1 0"/>{inertia}
+      <body pos="1 0 0"><geom size=".1"/></body></body></body></body></worldbody>
+      <equality><connect body1="c" anchor=".5 0 0"/></equality>
+      <actuator><general joint="a" dyntype="filter" dynprm="1"/></actuator></mujoco>"""
+    engine = articulated.load(source)
+    assert engine.body_names[-1].startswith("activation of")
+    shapes = [placed for placed, _ in engine.visuals.shapes]
+    assert {engine.body_names[placed.body or 0] for placed in shapes} == {"b", "c"}
+    assert not [warning for warning in recwarn if "are not drawn" in str(warning.message)]

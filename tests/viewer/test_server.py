@@ -75,6 +75,20 @@ def test_a_pull_a_slider_and_a_property_reach_the_simulation(opened):
     assert viewer._take_picture(0.1).shape == (240, 320, 3)
 
 
+def test_a_click_on_a_rod_pulls_its_body(opened, tmp_path):
+    """Bodies without shapes are rods, which come after the shapes and the bodies among the renderer's frames."""
+    inertia = '<inertial pos="0 0 -.1" mass="1" diaginertia="1 1 1"/>'
+    file = tmp_path / "leg.xml"
+    file.write_text(f"""<mujoco><worldbody><geom type="plane" size="1 1 .1" pos="0 0 -2"/>
+      <body name="thigh"><joint axis="0 1 0"/>{inertia}<body name="shin" pos="0 0 -.5"><joint axis="0 1 0"/>{inertia}
+      <body name="foot" pos="0 0 -.5"><geom size=".1"/></body></body></body></worldbody></mujoco>""")
+    viewer, pulled = opened(str(file)), []
+    for _, row in viewer._view.handles:
+        viewer._pull_frame(row)
+        pulled.append((viewer._pulled.value, viewer.session.pull.body))
+    assert set(pulled) == {("thigh", 0), ("shin", 1), ("foot", 2)}
+
+
 def test_scenes_are_found_by_name_and_others_are_named(tmp_path):
     for name in EXAMPLES:
         engine, start, _ = open_scene(name)

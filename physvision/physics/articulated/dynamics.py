@@ -52,6 +52,8 @@ class TreeDynamics(MechanicalEngine):
         self.nq, self.nv, self.nu = self.model.nq, self.model.nv, len(compiled.control_names)
         self.body_names, self.joint_names = self.model.body_names, self.model.joint_names
         self._pairs, self._friction_velocities = compiled.pairs, compiled.friction_velocities
+        # The last shapes, and the last bodies.
+        self._markers, self._rotors = 2 * len(mechanism.loop_joints), len(mechanism.actuator_states)
         self._manifold = ConfigurationManifold(self.model)
         self._store("start", self.model.initial_q)
         self.set_properties(compiled.properties)
@@ -181,7 +183,9 @@ class TreeDynamics(MechanicalEngine):
         """Surfaces and textures of the model file, and rods of bodies without shapes."""
         if "visuals" not in self._cached:
             visuals = NO_VISUALS if self.visual_source is None else self.visual_source()
-            shapeless = shapeless_bodies(self.geometry, visuals, len(self.body_names))
+            shapes = self.geometry[: len(self.geometry) - self._markers]
+            shapeless = shapeless_bodies(shapes, visuals, len(self.body_names))
+            shapeless[len(self.body_names) - self._rotors :] = False
             if shapeless.any():
                 poses = self.poses(self.initial_state(1, torch.float64))[0].cpu().numpy()
                 rods = skeleton(self.model.body_parent, poses, self._own_properties(), shapeless)

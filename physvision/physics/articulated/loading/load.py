@@ -126,7 +126,7 @@ def load(
         pairs = hold_penetrating(model, pairs, SETTINGS.max_initial_penetration)
     builder = _EngineBuilder(model, ignore, servos, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
-    looks = partial(read_visuals, source, tuple(packages), rows, len(engine.body_names))
+    looks = partial(read_visuals, source, tuple(packages), rows, model.nbody - 1)
     engine.visual_source = looks
     if initial_penetration == "exclude" and len(pairs):
         state = engine.initial_state(1, torch.float64)
