@@ -16,11 +16,11 @@ def table(times, slowing, impact_time):
     return np.stack([40 + away, np.full(len(times), 90.0)], 1)
 
 
-@pytest.mark.parametrize("slowing", [0.0, 12.0])
-def test_what_glides_until_it_is_struck_back(slowing):
+@pytest.mark.parametrize(("slowing", "impact_time"), [(0.0, 2.0), (12.0, 2.0), (12.0, 2.22)])
+def test_what_glides_until_it_is_struck_back(slowing, impact_time):
     times = np.arange(60) / 25
     random = np.random.default_rng(0)
-    positions = table(times, slowing, 2.0) + random.normal(0, 0.1, (60, 2))
+    positions = table(times, slowing, impact_time) + random.normal(0, 0.1, (60, 2))
     track = Track(times, positions, np.full(60, 0.1), np.ones(60, bool), radius=8.0)
     result = identify([track], "slide", {"scale": 300.0}, size=(352, 288))
     low, high = result.parameters["speed"].interval_95

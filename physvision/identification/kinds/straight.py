@@ -113,6 +113,7 @@ def position_on_line(sampled: SampledState, origin: str) -> torch.Tensor:
 _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s", "gravity": "m/s²"}
 _DISTINCTION = "whether it turns: marks on it would show that"
 _ALTERNATIVES = {"slide": {"roll": _DISTINCTION}, "roll": {"slide": _DISTINCTION}}
+_REST_SCATTER = 0.02  # of positions at rest, relative to the distance before
 _NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
@@ -120,7 +121,7 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
     """Return the model of sliding with friction, either to a stop or with a constant acceleration."""
     settings = evidence.settings.line
     line = fit_line(evidence, settings.min_samples, settings.max_width)
-    moves_back = line.distances[-1] < line.distances.max() - 0.05 * np.ptp(line.distances)
+    moves_back = line.distances[-1] < line.distances.max() - _REST_SCATTER * np.ptp(line.distances)
     models = []
     if _decelerates(line) and not moves_back:
         try:
@@ -213,7 +214,7 @@ def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> 
 def _stopping_model(evidence: Evidence, line: StraightTrack) -> MotionModel:
     """Return the model on level ground: a block in the planar engine `rigid2d` that friction brings to a stop."""
     extent = float(np.ptp(line.distances))
-    moving = line.distances < line.distances.max() - 0.02 * extent
+    moving = line.distances < line.distances.max() - _REST_SCATTER * extent
     count = max(6, int(np.flatnonzero(moving)[-1]) + 1)
     coefficients = fit_polynomial(line.times[:count] - line.times[0], line.distances[:count, None], 2)[:, 0]
     deceleration = max(-2 * float(coefficients[2]), 1e-2 * extent)
