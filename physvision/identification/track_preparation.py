@@ -93,15 +93,31 @@ def _merge(before: Track, after: Track, end: int) -> Track:
 def moving_tracks(tracks: list[Track], min_count: int, settings: TrackSettings) -> list[Track]:
     """Return the tracks that move far, the best observed first, `min_count` of them at least.
 
+    A track whose positions scatter by more than its object's radius, as of flickering edges, shows no object; it is
+    left out if another one does.
+
     Args:
         tracks: Tracks to choose from.
         min_count: Smallest number of tracks to return.
         settings: Thresholds of track preparation.
     """
     ordered = sorted(tracks, key=_signal_to_noise, reverse=True)
-    max_extent = max(track.extent for track in tracks)
-    moving = [track for track in ordered if track.extent > settings.min_extent_ratio * max_extent]
+    max_extent = max(map(_robust_extent, tracks))
+    moving = [track for track in ordered if _robust_extent(track) > settings.min_extent_ratio * max_extent]
+    moving = [track for track in moving if not _is_scattered(track)] or moving
     return moving if len(moving) >= min_count else ordered[:min_count]
+
+
+def _robust_extent(track: Track) -> float:
+    """Return the diagonal of the box from the 5th to the 95th percentile of the positions, which one outlier leaves."""
+    if not track.observed.any():
+        return 0.0
+    low, high = np.percentile(track.positions[track.observed], [5, 95], axis=0)
+    return float(np.hypot(*(high - low)))
+
+
+def _is_scattered(track: Track) -> bool:
+    return track.radius is not None and float(np.median(track.sigma[track.observed])) > track.radius
 
 
 def _signal_to_noise(track: Track) -> float:
