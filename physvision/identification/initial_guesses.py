@@ -85,9 +85,14 @@ def fit_circle(positions: Positions) -> tuple[np.ndarray, float]:
     return mean + center, radius
 
 
-def principal_direction(positions: Positions) -> tuple[np.ndarray, float]:
-    """Return the unit principal direction of positions, and their width across it relative to the spread along it."""
-    values, vectors = np.linalg.eigh(np.cov((positions - positions.mean(0)).T))
+def principal_direction(positions: Positions, sigma: Samples | None = None) -> tuple[np.ndarray, float]:
+    """Return the unit principal direction of positions, and their width across it relative to the spread along it.
+
+    Args:
+        positions: Positions along and across the direction.
+        sigma: Standard deviations of the positions; equal ones if None.
+    """
+    values, vectors = np.linalg.eigh(np.cov(positions.T, aweights=None if sigma is None else sigma**-2))
     return vectors[:, 1], float(np.sqrt(max(values[0], 0.0) / max(values[1], 1e-12)))
 
 

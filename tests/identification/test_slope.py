@@ -37,3 +37,16 @@ def test_without_a_scale_nothing_is_told_of_what_glides_but_where_it_goes():
     result = identify([track], "slide", size=(352, 288))
     assert not any(parameter.identifiable for parameter in result.parameters.values())
     assert all("scale" in parameter.reason for parameter in result.parameters.values())
+
+
+def test_what_a_hand_covers_at_first_slides_along_a_line():
+    """While a hand covers a part of it, its positions are off by what their sigma says."""
+    times = np.arange(30) / 25
+    random = np.random.default_rng(0)
+    sigma = np.where(times < 0.3, 10.0, 0.1)
+    positions = table(times, -40.0, 9.0) + random.normal(0, 1, (30, 2)) * sigma[:, None]
+    track = Track(times, positions, sigma, np.ones(30, bool), radius=8.0)
+    result = identify([track], "slide", {"scale": 300.0}, size=(352, 288))
+    low, high = result.parameters["acceleration"].interval_95
+    assert low < 40 / 300 < high
+    assert high - low < 0.2 * 40 / 300

@@ -67,9 +67,11 @@ def fit_line(evidence: Evidence, min_samples: int, max_width: float) -> Straight
     """
     indices, times, positions = evidence.samples(min_samples)
     min_spread = evidence.settings.line.min_spread
-    direction, width = principal_direction(positions)
+    # Where a hand covers a part of the object, its positions are off, and their sigma says so.
+    sigma = evidence.tracks[0].sigma[indices]
+    direction, width = principal_direction(positions, sigma)
     noise = evidence.noise(indices)
-    center = positions.mean(0)
+    center = np.average(positions, axis=0, weights=sigma**-2)
     distances = (positions - center) @ direction
     spread = float(np.ptp(distances))
     if spread < min_spread * noise:
