@@ -88,10 +88,8 @@ def estimate_parameters(fit: Fit, cameras: CameraFits | None = None) -> dict[str
     settings = fit.evidence.settings.parameters
     result = _propagate(fit, settings)
     rivals = [_propagate(rival, settings) for rival in cameras.fits[1:]]
-    samples, projected = (
-        _pool([part.samples[index] for part in (result, *rivals)], cameras.probabilities) for index in (0, 1)
-    )
-    identifiable = [name for name, value in result.values.items() if isinstance(value, Tensor)]
+    samples, projected = _pool((result, *rivals), cameras.probabilities)
+    identifiable = _identifiable(result)
     parameters = {}
     for name, value in result.values.items():
         unit = fit.model.units.get(name, si_unit(name))
@@ -107,10 +105,27 @@ def estimate_parameters(fit: Fit, cameras: CameraFits | None = None) -> dict[str
     return parameters
 
 
-def _pool(parts: Sequence[np.ndarray], probabilities: Sequence[float]) -> Float[np.ndarray, "samples parameters"]:
-    """Pool samples of several fits, of each as many as its probability demands."""
-    counts = [round(probability * len(part)) for part, probability in zip(parts, probabilities, strict=True)]
-    return np.concatenate([part[:count] for part, count in zip(parts, counts, strict=True)])
+def _pool(
+    parts: Sequence[_Propagation], probabilities: Sequence[float]
+) -> tuple[Float[np.ndarray, "feasible parameters"], Float[np.ndarray, "draws parameters"]]:
+    """Pool samples of several fits, of each as many as its probability demands.
+
+    Under another camera, other parameters may be identifiable than under the first; such samples are left out.
+    """
+    names = _identifiable(parts[0])
+    is_comparable = [_identifiable(part) == names for part in parts]
+    weights = np.where(is_comparable, probabilities, 0.0) if sum(is_comparable) > 1 else np.eye(len(parts))[0]
+    weights = weights / weights.sum()
+
+    def pool(index: int) -> np.ndarray:
+        samples = [part.samples[index] for part in parts]
+        return np.concatenate([part[: round(w * len(part))] for part, w in zip(samples, weights, strict=True) if w])
+
+    return pool(0), pool(1)
+
+
+def _identifiable(result: _Propagation) -> list[str]:
+    return [name for name, value in result.values.items() if isinstance(value, Tensor)]
 
 
 def _bounds(name: str, fit: Fit) -> Bounds:

@@ -1,11 +1,21 @@
 """Draws of parameters that have bounds."""
 
 from statistics import NormalDist
+from unittest.mock import Mock
 
 import numpy as np
+import torch
 from scipy.optimize import minimize
 
-from physvision.identification.parameters import _estimate, _feasible_samples, _interval, _projected_samples
+from physvision.estimation.autocorrelation import MixturePosterior
+from physvision.identification.parameters import (
+    _estimate,
+    _feasible_samples,
+    _interval,
+    _pool,
+    _projected_samples,
+    _Propagation,
+)
 from physvision.identification.settings import ParameterSettings
 
 SETTINGS = ParameterSettings()
@@ -101,3 +111,23 @@ def test_either_of_two_losses_that_are_hardly_distinguished_may_be_nothing():
             parameter = _estimate(bounds[index], float(estimates[index]), draws, "", SETTINGS)
             hits.append(parameter.interval_95[0] <= truth <= parameter.interval_95[1])
     assert np.mean(hits) > 0.9
+
+
+def _propagation(names, level):
+    samples = np.full((100, len(names)), level), np.full((200, len(names)), level)
+    posterior = Mock(spec=MixturePosterior)
+    values = dict.fromkeys(("length", "drag"), "not identifiable") | {name: torch.tensor(level) for name in names}
+    return _Propagation(
+        values, samples[0][0], samples, posterior, torch.zeros(len(names), 1), torch.zeros(len(names), 0)
+    )
+
+
+def test_draws_under_a_camera_that_leaves_less_identifiable_are_left_out():
+    first, second = _propagation(["length", "drag"], 1.0), _propagation(["length", "drag"], 2.0)
+    feasible, draws = _pool((first, second), (0.75, 0.25))
+    np.testing.assert_array_equal(np.unique(feasible[:, 0], return_counts=True), [[1.0, 2.0], [75, 25]])
+    assert draws.shape == (200, 2)
+    feasible, draws = _pool((first, _propagation(["length"], 2.0)), (0.75, 0.25))
+    assert (feasible == 1.0).all()
+    assert feasible.shape == (100, 2)
+    assert draws.shape == (200, 2)
