@@ -31,6 +31,7 @@ CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
     "discs-3": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=3), 1.0),
     "billiards-1": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=1), 1.0),
     "pendulum": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
+    "pendulum-camera": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 1.0),
     # As long as its training trials: balls that rest become background.
     "tabletop": (lambda fps: TabletopRecipe(trials=10, frames=min(SECONDS * fps, 100), seed=SEED), 0.5),
     # `predict` assumes a camera that neither tilts nor shakes.
@@ -41,7 +42,7 @@ CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
 }
 # Clip of a bob on a string, filmed by a phone: motion, seed and filming.
 _BOB = ("pendulum", 3, Filming(size=(320, 240), fps=30, exposure=0.3, noise=2, shake=0.2))
-_RATES = {"pendulum": 20}
+_RATES = {"pendulum": 20, "pendulum-camera": 20}
 # Frame rate, number of frames and width, in pixels, of the GIF.
 _GIF_FPS, _GIF_FRAMES, _GIF_WIDTH = 10, 60, 720
 

@@ -46,10 +46,10 @@ class PhotometricSettings:
     """
 
     frames: int = 4
-    blurs: tuple[int, ...] = (25, 15, 15, 9, 9, 5, 3)
+    blurs: tuple[int, ...] = (41, 41, 25, 25, 15, 15, 9, 9, 5, 3)
     step: float = 5e-3
     pixel_std: float = 0.05
-    position_std: float = 0.3
+    position_std: float = 1.0
 
     def __post_init__(self) -> None:
         check_count("frames", self.frames)

@@ -41,7 +41,7 @@ def table(trial=0, **changes):
 @pytest.mark.parametrize("trial", [0, 1])
 def test_the_kinds_that_checkpoints_were_made_for_pass_without_a_word(predictors, trial):
     for name, instance in predictors.items():
-        own = {"pendulum": pendulum, "tabletop": table, "swing": swing}
+        own = {"pendulum": pendulum, "pendulum-camera": pendulum, "tabletop": table, "swing": swing}
         frames = own[name](trial) if name in own else balls(int(name[-1]), trial)
         assert instance(frames).warnings == ()
 
