@@ -9,10 +9,6 @@ class InputError(PhysvisionError, ValueError):
     """Argument with an invalid value."""
 
 
-class LimitError(InputError):
-    """Input that asks for more memory or work than is allowed."""
-
-
 class ShapeError(InputError):
     """Tensor with a wrong shape."""
 

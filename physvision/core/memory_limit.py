@@ -11,7 +11,11 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from physvision.core.errors import LimitError
+from physvision.core.errors import InputError
+
+
+class _LimitExceededError(BaseException):
+    """End of what exceeds a budget; no handler of wrong input takes it for one and goes on, without a limit."""
 
 
 class Budget(TorchDispatchMode):
@@ -33,19 +37,22 @@ class Budget(TorchDispatchMode):
         sys.setprofile(self._count_call)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         # That of cProfile is no function, and sets itself.
         if isinstance(self._profiler, cProfile.Profile):
             self._profiler.enable()
         else:
             sys.setprofile(self._profiler)
-        super().__exit__(*error)
+        super().__exit__(kind, error, trace)
+        if isinstance(error, _LimitExceededError):
+            raise InputError(str(error)) from None
 
     def _count_call(self, frame: FrameType, event: str, argument: Any) -> None:
         """Count a call of a function of Python, of this thread."""
         self.remaining_calls -= event == "call"
         if self.remaining_calls < 0:
-            raise LimitError(f"needs more than {self.max_calls:,} calls to be built, far more than any model of use")
+            text = f"needs more than {self.max_calls:,} calls to be built, far more than any model of use"
+            raise _LimitExceededError(text)
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -57,5 +64,6 @@ class Budget(TorchDispatchMode):
         if shape and all(isinstance(side, int) for side in shape):
             self.remaining -= math.prod(shape)
             if self.remaining < 0:
-                raise LimitError(f"needs tensors of more than {self.limit:,} numbers, far more than its weights are")
+                text = f"needs tensors of more than {self.limit:,} numbers, far more than its weights are"
+                raise _LimitExceededError(text)
         return func(*args, **(kwargs or {}))

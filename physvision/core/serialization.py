@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from physvision.core.errors import InputError, LimitError
+from physvision.core.errors import InputError
 from physvision.core.registry import is_registered, look_up, name_of, note_arguments, noted_arguments, reads_files
 
 CLASS, ARGUMENTS = "class_path", "init_args"
@@ -168,8 +168,6 @@ def _alternative(value: Any, hints: tuple[Any, ...], name: str) -> Any:
     for hint in hints:
         try:
             return _build_value(value, hint, name)
-        except LimitError:
-            raise  # no other alternative would take less
         except InputError as error:
             faults.append((hint is type(None), error))
     # The error of an alternative other than None says most.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 import torch
 from torch import Tensor, nn
 
-from physvision.core import CheckpointError, FileError, serialization
+from physvision.core import CheckpointError, FileError, InputError, serialization
 from physvision.core.memory_limit import Budget
 from physvision.core.resources import folder, is_file
 from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
@@ -107,7 +107,7 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
         check_weights_match(str(path), module.state_dict(), tensors)
         check_weights_finite(module, tensors)
         module.load_state_dict({key: value.float() for key, value in tensors.items()})
-    except CheckpointError as error:
+    except (CheckpointError, InputError) as error:
         raise error if str(error).startswith(str(path)) else CheckpointError(f"{path}: {error}") from error
     return module.eval()
 
