@@ -13,8 +13,8 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 # The oracles of one test are at hand for the next.
 sys.path.insert(0, str(ROOT / "tests"))
-# So are the contact laws that an experiment compares, and MuJoCo's steps of benchmarks.
-sys.path += [str(ROOT / "experiments"), str(ROOT / "benchmarks")]
+# So are the contact laws that an experiment compares.
+sys.path.append(str(ROOT / "experiments"))
 import annotations  # noqa: E402
 
 
