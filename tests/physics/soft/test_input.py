@@ -153,5 +153,5 @@ def test_a_factor_fills_what_elimination_fills():
 
 def test_too_many_velocities_are_not_linearised():
     body = soft.SoftBody(soft.rectangle((1.0, 1.0), (32, 32)), soft.Material(1e5), dt=0.01)
-    with pytest.raises(UnsupportedError, match="at most 2000 velocities, got 2178"):
+    with pytest.raises(UnsupportedError, match="expected up to 2000 velocities, got 2178"):
         body.linearize(body.initial_state())
