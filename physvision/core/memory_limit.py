@@ -51,7 +51,7 @@ class Budget(TorchDispatchMode):
         """Count a call of a function of Python, of this thread."""
         self.remaining_calls -= event == "call"
         if self.remaining_calls < 0:
-            text = f"needs more than {self.max_calls:,} calls to be built, far more than any model of use"
+            text = f"needs more than {self.max_calls:,} calls to be built, the most that is allowed"
             raise _LimitExceededError(text)
 
     def __torch_dispatch__(
@@ -64,6 +64,6 @@ class Budget(TorchDispatchMode):
         if shape and all(isinstance(side, int) for side in shape):
             self.remaining -= math.prod(shape)
             if self.remaining < 0:
-                text = f"needs tensors of more than {self.limit:,} numbers, far more than its weights are"
+                text = f"needs tensors of more than {self.limit:,} numbers to be built, the most that is allowed"
                 raise _LimitExceededError(text)
         return func(*args, **(kwargs or {}))

@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from physvision.core import InputError, PhysvisionError
+from physvision.core.memory_limit import Budget
 from physvision.core.resources import find_configuration
 from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass, overlay
 from physvision.core.yaml_reader import parse_value, read_yaml
@@ -32,6 +33,8 @@ Values = dict[str, Any]
 # Arguments of the trainer and of its parts that are folders, and those that are names within a folder.
 _FOLDERS = ("default_root_dir", "dirpath", "save_dir")
 _NAMES = ("filename", "name", "version", "sub_dir", "prefix")
+# Numbers and calls of Python's functions that building a model may take: six times those of `billiards.yaml`.
+_MAX_NUMBERS, _MAX_CALLS = 1_000_000_000, 10_000_000
 _SECTIONS = ("seed_everything", "trainer", "model", "data", "optimizer", "lr_scheduler", "ckpt_path")
 
 
@@ -138,11 +141,13 @@ def build_from(
     checkpoint = build(values.get("ckpt_path"), str | None, "ckpt_path")
     seed = build(values.get("seed_everything", True), bool | int, "seed_everything")
     if seed is not False:
-        lightning.seed_everything(None if seed is True else seed, workers=True)
+        number = None if seed is True else seed
+        _build(lambda given: lightning.seed_everything(given, workers=True), number, "seed_everything")
     settings = build_dataclass(TrainerSettings, _with_classes(values.get("trainer") or {}), "trainer")
-    module = _build(lambda part: model(**build_arguments(model, part, "model")), values.get("model") or {}, "model")
+    with Budget(_MAX_NUMBERS, _MAX_CALLS):
+        module = _build(lambda part: model(**build_arguments(model, part, "model")), values.get("model") or {}, "model")
     source, given = None, values.get("data")
-    if data is not None and CLASS not in (given or {}):
+    if data is not None and not (isinstance(given, dict) and CLASS in given):
         kind = data
         source = _build(lambda part: kind(**build_arguments(kind, part, "data")), given or {}, "data")
     elif given is not None:

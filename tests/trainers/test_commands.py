@@ -229,11 +229,19 @@ def test_what_is_no_configuration_is_refused(tmp_path, text, match):
         (["--trainer.max_epoch", "3"], "unknown key 'max_epoch'"),
         (["--model.learning_rate", "fast"], r"model\.learning_rate: expected a number"),
         (["--data.batch_size", "-3"], "batch_size"),
+        (["--data", "3"], "data: expected options and their values"),
+        (["--seed_everything", "-1"], "seed_everything: cannot be built"),
     ],
 )
 def test_options_that_do_not_fit_are_named(folder, arguments, match):
     with pytest.raises(InputError, match=match):
         build_from(read_arguments(["--config", "pendulum.yaml", *arguments]), *_CLASSES["fit"])
+
+
+def test_a_network_that_no_machine_holds_is_refused_before_it_is_built(folder):
+    width = "--model.model.init_args.decoder.init_args.network.init_args.width"
+    with pytest.raises(InputError, match="more than 1,000,000,000 numbers"):
+        build_training(["--config", "billiards-small.yaml", width, "8"])
 
 
 def test_a_configuration_is_shown_as_it_is_merged(folder, capsys):
