@@ -169,7 +169,10 @@ def test_commands_run_alone(block, tmp_path, monkeypatch):
 def _serve(arguments: list[str]) -> None:
     """Start a command that serves a page, read the page, and interrupt the command as Ctrl+C does."""
     environment = {**os.environ, "BROWSER": "true"}  # a program that opens nothing
-    command = [sys.executable, "-m", "physvision.cli", *arguments]
+    # Where tests run in the background of a shell, the interrupt is ignored, and so it would be here.
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from physvision.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
         assert process.stdout is not None
         try:
