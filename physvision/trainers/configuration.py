@@ -33,7 +33,7 @@ Values = dict[str, Any]
 # Arguments of the trainer and of its parts that are folders, and those that are names within a folder.
 _FOLDERS = ("default_root_dir", "dirpath", "save_dir")
 _NAMES = ("filename", "name", "version", "sub_dir", "prefix")
-# Numbers and calls of Python's functions that building a model may take: six times those of `billiards.yaml`.
+# Numbers and calls of Python's functions that building a model may take; `billiards.yaml` takes 163 million and 23,000.
 _MAX_NUMBERS, _MAX_CALLS = 1_000_000_000, 10_000_000
 _SECTIONS = ("seed_everything", "trainer", "model", "data", "optimizer", "lr_scheduler", "ckpt_path")
 
