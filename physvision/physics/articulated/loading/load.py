@@ -210,7 +210,8 @@ class _EngineBuilder:
         has_friction = "friction_loss" not in ignore and friction_enabled(model)
         bodies = translate.bodies(model, colliding, self._has_limits, has_friction, tendons)
         transmissions = translate.all_transmissions(model, bodies, ignore, self.servos, self._has_limits)
-        states = translate.actuator_states(model, len(transmissions))
+        step = self.dt / self.substeps if self.integrator == "semi_implicit_euler" else None
+        states = translate.actuator_states(model, len(transmissions), step)
         mechanism = Mechanism(
             bodies,
             gravity=translate.gravity(model),

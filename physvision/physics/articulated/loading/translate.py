@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ _JOINTS = {
     mujoco.mjtJoint.mjJNT_HINGE: "revolute",
 }
 _DISABLE = mujoco.mjtDisableBit
+_MIN_TIME_CONSTANT = 1e-15  # s, mjMINVAL
+_MAX_TIME_RATIO = 40.0  # of a step to a time constant, beyond which a state reaches its control to rounding
 
 
 class _Features(NamedTuple):
@@ -195,18 +198,39 @@ def all_transmissions(
     return transmissions(model, names, transmission_actuators(model), ignore, servos, limits)
 
 
-def actuator_states(model: mujoco.MjModel, transmissions: int) -> list[ActuatorState]:
-    """Inner states of actuators, in their order, given the number of transmissions."""
+def actuator_states(model: mujoco.MjModel, transmissions: int, step: float | None) -> list[ActuatorState]:
+    """Inner states of actuators, in their order.
+
+    Args:
+        model: Model of the file.
+        transmissions: Number of transmissions.
+        step: Length of a semi-implicit Euler step, s; None for Runge–Kutta steps.
+    """
     rows, states = {k: row for row, k in enumerate(transmission_actuators(model))}, []
     for k in usable_actuators(model):
         if has_state(model, k):
             force = np.zeros(model.nv + transmissions)
             if not is_switched_off(model, k):
                 _add_force(model, k, rows, force)
-            integrates = model.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_INTEGRATOR.value
-            time_constant = np.inf if integrates else float(model.actuator_dynprm[k, 0])
-            states.append(ActuatorState(object_name(model, "actuator", k), time_constant, force))
+            states.append(ActuatorState(object_name(model, "actuator", k), _time_constant(model, k, step), force))
     return states
+
+
+def _time_constant(model: mujoco.MjModel, k: int, step: float | None) -> float:
+    """Time constant of the state of actuator k, s, that of the damping of a rotor.
+
+    Semi-implicit Euler steps dampen at their end, and reduce the distance of a state to its control by h/(τ + h). For
+    MuJoCo's reductions, h/T by `filter` and 1 − exp(−h/T) by `filterexact`, τ is T − h and h/(exp(h/T) − 1). The
+    latter is taken of a `filter` that is no slower than a step, too, which would overshoot.
+    """
+    if model.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_INTEGRATOR.value:
+        return math.inf
+    time_constant = max(float(model.actuator_dynprm[k, 0]), _MIN_TIME_CONSTANT)
+    if step is None:
+        return time_constant
+    if model.actuator_dyntype[k] == mujoco.mjtDyn.mjDYN_FILTER.value and time_constant > step:
+        return time_constant - step
+    return step / math.expm1(min(step / time_constant, _MAX_TIME_RATIO))
 
 
 def has_state(model: mujoco.MjModel, k: int) -> bool:
