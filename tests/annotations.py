@@ -1,7 +1,9 @@
 """What checks annotations in the tests: beartype, with integers where floats are asked for, as in PEP 484.
 
 jaxtyping binds dimensions between the arguments of a call, which takes longer than many a function: those whose
-annotations name no dimensions are checked by beartype alone.
+annotations name no dimensions are checked by beartype alone. Checks of every call would take a third of the tests'
+time, so each test checks the first calls of each function; and a function within a function, which is made anew at
+each call of the outer one, is checked as it is made first.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false
@@ -17,6 +19,15 @@ from beartype.roar import BeartypeCallHintViolation
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 _with_dimensions = jaxtyping.jaxtyped
+_CALLS_OF_A_TEST = 10
+_number_of_test = 0
+_inner_functions = set()  # their code, once it was checked
+
+
+def begin_test():
+    """Check the first calls of each function again."""
+    global _number_of_test
+    _number_of_test += 1
 
 
 def jaxtyped(function=None, *, typechecker):
@@ -28,15 +39,22 @@ def jaxtyped(function=None, *, typechecker):
         return function
     if not inspect.isfunction(function):
         return _with_dimensions(function, typechecker=typechecker)
-    checked = None
+    if function.__code__ in _inner_functions:
+        return function
+    checked, calls, number_of_test = None, 0, _number_of_test
 
     @functools.wraps(function)
     def called(*arguments, **named):
-        nonlocal checked
-        if jaxtyping.config.jaxtyping_disable:
+        nonlocal checked, calls, number_of_test
+        if number_of_test != _number_of_test:
+            calls, number_of_test = 0, _number_of_test
+        if calls == _CALLS_OF_A_TEST or jaxtyping.config.jaxtyping_disable:
             return function(*arguments, **named)
         if checked is None:
             checked = _checked(function, typechecker)
+            if "<locals>" in function.__qualname__:
+                _inner_functions.add(function.__code__)
+        calls += 1
         return checked(*arguments, **named)
 
     return called

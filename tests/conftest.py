@@ -7,15 +7,11 @@ import sys
 import warnings
 from pathlib import Path
 
-import jaxtyping
-import torch
-
 ROOT = Path(__file__).resolve().parent.parent
 # The oracles of one test are at hand for the next.
 sys.path.insert(0, str(ROOT / "tests"))
 # So are the contact laws that an experiment compares.
 sys.path.append(str(ROOT / "experiments"))
-import annotations  # noqa: E402
 
 
 def _annotated_modules() -> list[str]:
@@ -33,14 +29,31 @@ def _annotated_modules() -> list[str]:
 
 
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
-jaxtyping.jaxtyped = annotations.jaxtyped
-jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
-torch.manual_seed(0)
 
-# Processes of tests share the cores; threads beside them would wait for each other.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    torch.set_num_threads(1)
-    # Here, since what a checked module is the first to import is compiled anew: the hook hides its bytecode.
-    packages = "kornia lightning.pytorch matplotlib.pyplot scipy.optimize torch._dynamo torchvision warp"
-    for package in packages.split():
-        importlib.import_module(package)
+
+def pytest_configure(config):
+    """Check annotations wherever tests run: not in a process that only hands them out."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if config.getoption("numprocesses", None) and not is_worker:
+        return
+    import annotations
+    import jaxtyping
+    import torch
+
+    jaxtyping.jaxtyped = annotations.jaxtyped
+    jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
+    torch.manual_seed(0)
+    # Processes of tests share the cores; threads beside them would wait for each other.
+    if is_worker:
+        torch.set_num_threads(1)
+        # Here, since what a checked module is the first to import is compiled anew: the hook hides its bytecode.
+        packages = "kornia lightning.pytorch matplotlib.pyplot scipy.optimize torch._dynamo torchvision warp"
+        for package in packages.split():
+            importlib.import_module(package)
+
+
+def pytest_runtest_setup():
+    """Each test checks the first calls of each function."""
+    import annotations
+
+    annotations.begin_test()

@@ -4,7 +4,7 @@
 
 import pytest
 import torch
-from annotations import check, jaxtyped
+from annotations import begin_test, check, jaxtyped
 from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
@@ -37,3 +37,22 @@ def test_types_are_checked_where_no_dimensions_are_named():
             half(wrong)
     with pytest.raises(BeartypeCallHintViolation):
         checks.check_positive("dt", "fast")
+
+
+def test_the_first_calls_of_each_test_are_checked_and_inner_functions_once():
+    for _ in range(20):
+        half(-1)
+    assert half(3.0) == "1.5"  # no longer checked
+    begin_test()
+    with pytest.raises(BeartypeCallHintViolation):
+        half(3.0)
+
+    def make_inner():
+        def inner(number: float) -> float:
+            return f"{number}"
+
+        return jaxtyped(inner, typechecker=check)
+
+    with pytest.raises(BeartypeCallHintViolation):
+        make_inner()(1.0)
+    assert make_inner()(1.0) == "1.0"
