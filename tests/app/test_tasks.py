@@ -93,15 +93,6 @@ def test_values_that_no_motion_has(analysis, values):
     assert run(analysis, "simulate", values={})["values"]["length"] == pytest.approx(LENGTH, rel=0.005)
 
 
-def test_a_motion_without_a_scale_has_sliders_too(analysis):
-    run(analysis, "identify", motion="pendulum")
-    answer = run(analysis, "simulate", values={"period": 1.5})
-    assert answer["values"]["period"] == pytest.approx(1.5, rel=1e-3)
-    assert "length" not in answer["values"]
-    ruler = {"points": [0, 0, 30, 40], "length": 50 / SCALE}
-    run(analysis, "identify", motion="pendulum", ruler=ruler, origin=PIVOT)
-
-
 def test_the_files_and_the_motion_in_its_axes(analysis):
     files = run(analysis, "export", film=False)["files"]
     assert {"analysis.json", "motion.csv", "parameters.xlsx", "parameters.tex", "report.html", "states.csv"} <= set(
@@ -131,6 +122,13 @@ def own(tmp_path):
     saved = SavedTracks((320.0, 240.0), (SavedTrack.of(pendulum()),))
     (tmp_path / "a" / "tracks.json").write_text(to_json(saved), encoding="utf-8")
     return Tasks(), {"analysis": "own", "name": "a", "clip": None, "files": str(tmp_path / "a" / "files")}, None
+
+
+def test_a_motion_without_a_scale_has_sliders_too(own):
+    run(own, "identify", motion="pendulum")
+    answer = run(own, "simulate", values={"period": 1.5})
+    assert answer["values"]["period"] == pytest.approx(1.5, rel=1e-3)
+    assert "length" not in answer["values"]
 
 
 def test_an_own_scene_is_read_and_offers_what_can_be_unknown(own):
@@ -173,12 +171,13 @@ def test_an_own_scene_is_identified_and_saved(own, tmp_path):
     assert np.allclose(reopened["result"]["fitted"], result["fitted"], atol=0.05)
 
 
-def test_another_worker_goes_on_with_the_same_analysis(analysis):
+@pytest.mark.parametrize("kind", ["simulate", pytest.param("identify", marks=pytest.mark.extended)])
+def test_another_worker_goes_on_with_the_same_analysis(analysis, kind):
     _, job, shown = analysis
-    for kind, request in (("simulate", {"values": {}}), ("identify", {"motion": "pendulum"})):
-        answer = Tasks().run({**job, "kind": kind, "request": json.dumps(request)}, lambda **data: None)
-        positions = answer["positions"][:90] if kind == "simulate" else answer["result"]["fitted"]
-        assert np.allclose(positions, shown["result"]["fitted"], atol=0.05)
+    request = {"values": {}} if kind == "simulate" else {"motion": "pendulum"}
+    answer = Tasks().run({**job, "kind": kind, "request": json.dumps(request)}, lambda **data: None)
+    positions = answer["positions"][:90] if kind == "simulate" else answer["result"]["fitted"]
+    assert np.allclose(positions, shown["result"]["fitted"], atol=0.05)
 
 
 @pytest.mark.parametrize("kind", ["simulate", "identify", "export"])
@@ -215,6 +214,7 @@ def test_a_checkpoint_predicts_a_clip(analysis, tmp_path):
     assert len(rows) == 1 + 3 * 38  # links, and frames from the third on
 
 
+@pytest.mark.extended
 def test_a_throw_that_ends_at_a_wall_is_shown_up_to_the_wall(tmp_path):
     """Long after its end no motion is simulated, which must not cost the result."""
     track = throw_at_a_wall()

@@ -25,6 +25,7 @@ def test_a_cartpole_stands_up_with_a_model_that_was_wrong(tmp_path, capsys):
     assert last[0] < last[1]
 
 
+@pytest.mark.extended
 def test_a_pendulum_stands_after_a_given_time_with_the_least_effort(tmp_path, capsys):
     path = tmp_path / "pendulum.mp4"
     assert main(["control", "pendulum", "--objective", "effort", "--seconds", "2.9", "--out", str(path)]) == 0

@@ -158,10 +158,8 @@ def test_angles_between_steps_lie_on_the_motion():
 
 def test_samples_carry_lengths_poses_and_masks(tmp_path):
     recipe = SwingRecipe(trials=10, frames=14, size=32)
-    outs = [generate(recipe, tmp_path / str(count), workers=count, progress=False) for count in (1, 2)]
-    contents = [{entry.name: entry.read_bytes() for entry in out.iterdir()} for out in outs]
-    assert contents[0] == contents[1]
-    batch = Windows(Dataset(outs[0]), WindowShape(3, 10), masks=True).__getitems__([0, 3, 5])
+    out = generate(recipe, tmp_path / "swing", workers=1, progress=False)
+    batch = Windows(Dataset(out), WindowShape(3, 10), masks=True).__getitems__([0, 3, 5])
     for row, trial in enumerate(batch.trial.tolist()):
         result = recipe.make("train", trial)
         for name in ("length", "mass", "joint_damping", "gravity", "half_width"):

@@ -5,6 +5,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from identification.clip_tracks import NOISE, tracks_of
 
@@ -48,6 +49,7 @@ def test_velocities_before_and_after_a_meeting_where_friction_is_strong():
     np.testing.assert_allclose(found_before[2:], 0, atol=0.03 * speed)
 
 
+@pytest.mark.extended
 def test_a_disc_that_glides_to_a_standstill_before_it_is_struck_rests():
     clip = draw("collision", 1)
     result = identify(tracks_of(clip, 1), "collision", clip.known, size=clip.filming.size)

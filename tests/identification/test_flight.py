@@ -31,7 +31,7 @@ def launched(clip, track):
     return speed / clip.truth["speed"], np.degrees(angle - clip.truth["angle"])
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.extended), 3])
 def test_what_is_seen_aside_of_its_path_at_first_flies_already(seed):
     clip = shot(seed)
     (track,) = tracks_of(clip, seed)
@@ -42,6 +42,7 @@ def test_what_is_seen_aside_of_its_path_at_first_flies_already(seed):
     assert abs(angle) < 1.5
 
 
+@pytest.mark.extended
 def test_a_release_is_found_where_drag_and_rows_bend_the_path():
     """Read row by row within 19 ms, and slowed: no parabola goes through the whole flight."""
     clip = draw("projectile", 120)
@@ -51,7 +52,7 @@ def test_a_release_is_found_where_drag_and_rows_bend_the_path():
     assert abs(angle) < 1
 
 
-@pytest.mark.parametrize("beforehand", [0.035, -0.04])
+@pytest.mark.parametrize("beforehand", [pytest.param(0.035, marks=pytest.mark.extended), -0.04])
 def test_a_release_that_is_not_seen_is_neither_the_first_sample_nor_long_before(beforehand):
     """What is seen beside its path at first is still held; what is seen on it was let go before, hidden by the hand."""
     clip = draw("projectile", 9)
@@ -77,6 +78,7 @@ def test_drag_between_the_release_and_the_first_sample_counts():
     assert abs(result.parameters["speed"].value / at_release - 1) < 1e-3
 
 
+@pytest.mark.extended
 def test_what_a_hand_holds_still_does_not_fly_up_before_it_falls():
     """A palm pulls at what is seen of a ball that leaves it: beside the path of all, it does not fly yet."""
     dropped = draw("fall", 216)
@@ -102,6 +104,7 @@ def test_what_flies_when_the_clip_begins_has_the_speed_of_its_first_sight():
     assert low < np.linalg.norm(after - before) / (2 * step) < high
 
 
+@pytest.mark.extended
 def test_an_invisible_release_is_named_with_the_time_that_it_is_taken_for():
     """What appears in flight in the middle of the picture may have been released earlier than a hand could hide it."""
     clip = shot(0)

@@ -48,6 +48,7 @@ def test_leading_parameters_are_found_and_lie_in_their_intervals(kind):
         assert low - width / 2 < truth < high + width / 2, name
 
 
+@pytest.mark.extended
 def test_a_readout_at_its_bound_does_not_hold_the_search_back():
     # A swing of 131°, filmed with hardly any rolling shutter: searches stopped 0.2 % short of the period.
     clip, result = identify_drawn("pendulum", 4)
@@ -146,6 +147,7 @@ def test_a_kind_that_does_not_exist_is_refused():
         identify([], "swing")
 
 
+@pytest.mark.extended
 def test_what_a_pendulum_hangs_on_gives_way():
     """A drift of half a pixel a second is told from the swing, so the last third is predicted."""
     clip = draw("pendulum", 3)

@@ -1,6 +1,7 @@
 """A ball that is thrown is named, and not the hand or the plunger that moves beside it."""
 
 import numpy as np
+import pytest
 from identification.test_signatures import track
 
 from physvision.identification.candidates import fit_candidates, kind_scores
@@ -37,6 +38,7 @@ def strike(angle):
     return times, path, path[0] + (350 * np.minimum(elapsed, 0) - 19)[:, None] * direction
 
 
+@pytest.mark.extended
 def test_a_thrown_ball_leads_beside_the_hand_that_throws_it():
     """A hand slows down as on a slide; both laws hold, each of its object, and the ball's explains far more."""
     times, ball, hand = follow_through(0.9)

@@ -19,6 +19,7 @@ def track(times, positions, noise=0.2, seed=0):
     return Track(times, observed, np.full(len(times), noise), np.ones(len(times), bool))
 
 
+@pytest.mark.extended
 def test_a_throw_of_60000_rows_is_thinned():
     times = np.linspace(0, 2, 60_000)
     path = np.stack([50 + 200 * times, 400 - 700 * times + 400 * times**2], 1)

@@ -38,6 +38,7 @@ def test_a_ball_on_a_string_is_no_spring():
     assert "twice the frequency" in result.rejected["spring"]
 
 
+@pytest.mark.extended
 def test_a_swing_in_few_frames_does_not_turn_suddenly():
     """Eight frames a swing: its height seems to jump from down to up."""
     times, positions = swing(1.2, duration=6.0, rate=8)
@@ -64,6 +65,7 @@ def test_rivals_are_compared_under_one_model_of_the_errors():
     assert all(odds < 1e-6 for kind, odds in result.odds.items() if kind not in ("slide", "roll"))
 
 
+@pytest.mark.extended
 def test_a_swing_that_knocks_against_a_wall_is_none_of_the_kinds():
     times, positions = swing(0.3, duration=12.0)
     offset = positions[:, 0] - 320

@@ -24,7 +24,7 @@ def spun(push, dry, viscous, duration=2.5, rate=40):
     return times, np.stack([160 + 70 * np.cos(angle), 120 + 70 * np.sin(angle)], 1)
 
 
-@pytest.mark.parametrize(("dry", "viscous"), [(4.0, 0.0), (2.0, 0.15)])
+@pytest.mark.parametrize(("dry", "viscous"), [pytest.param(4.0, 0.0, marks=pytest.mark.extended), (2.0, 0.15)])
 def test_the_time_in_which_a_hand_spins_a_disc_is_left_out(dry, viscous):
     times, positions = spun(0.8, dry, viscous)
     result = identify([track(times, positions, 0.2, radius=6.0)], "circular", size=(320, 240))
@@ -63,7 +63,7 @@ def test_two_pucks_that_burst_apart_are_an_explosion():
     assert result.motion == "explosion"
 
 
-@pytest.mark.parametrize(("ratio", "deceleration"), [(1.0, 0.05), (1.8, 0.2)])
+@pytest.mark.parametrize(("ratio", "deceleration"), [pytest.param(1.0, 0.05, marks=pytest.mark.extended), (1.8, 0.2)])
 def test_friction_since_the_push_does_not_bias_the_mass_ratio(ratio, deceleration):
     result = identify(tracks_of(burst(ratio, deceleration)), "explosion", size=(640, 360))
     low, high = result.parameters["mass_ratio"].interval_95 or (np.nan, np.nan)

@@ -25,6 +25,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_simulates_on_several_cores():
     """Its parent's threads are gone there; a child that waits for them waits for ever."""

@@ -1,5 +1,6 @@
 """The learned model of a game."""
 
+import pytest
 import torch
 
 from physvision.learning.world_model import WorldModel, WorldModelSettings
@@ -26,6 +27,7 @@ def test_a_model_learns_a_noisy_linear_game():
     assert float((reward - 0.3).abs().mean()) < 0.1
 
 
+@pytest.mark.extended
 def test_a_model_of_a_few_steps_learns_what_comes_to_them():
     """A hundred steps that go further than the first: all networks are worse at first, and a pass is one update."""
     torch.manual_seed(1)

@@ -184,11 +184,18 @@ def places_in(value, path=()):
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-def test_whatever_stands_in_a_place_loads_or_is_refused_with_our_error(tmp_path, model):
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param((None, {"": None}, -1), id="a few"),
+        pytest.param(([], {}, [None], "1", 0, 1.5, float("nan"), True), marks=pytest.mark.extended, id="the others"),
+    ],
+)
+def test_whatever_stands_in_a_place_loads_or_is_refused_with_our_error(tmp_path, model, values):
     """Lists and None where a mapping belongs, mappings and text where a number does, and so on at every place."""
-    refused = 0
-    for place in places_in(CONFIGURATION):
-        for value in (None, [], {}, [None], {"": None}, "1", 0, -1, 1.5, float("nan"), True):
+    refused, places = 0, list(places_in(CONFIGURATION))
+    for place in places:
+        for value in values:
             wrong = deepcopy({"": CONFIGURATION})
             *outer, final = ("", *place)
             inner = wrong
@@ -203,7 +210,7 @@ def test_whatever_stands_in_a_place_loads_or_is_refused_with_our_error(tmp_path,
                 refused += 1
             except Exception as error:
                 pytest.fail(f"{value!r} at {place}: {error!r}")
-    assert refused > 300
+    assert refused > 0.6 * len(places) * len(values)
 
 
 def test_deep_nesting_is_refused(tmp_path):
@@ -293,13 +300,14 @@ def test_a_checkpoint_of_a_model_file_needs_the_file_no_more(tmp_path):
     assert torch.equal(again.rollout(start, 5).q, engine.rollout(start, 5).q)
 
 
-def test_a_checkpoint_of_many_balls_ends_by_its_work(tmp_path):
+def test_a_checkpoint_of_many_balls_ends_by_its_work(tmp_path, monkeypatch):
     """Bodies are counted in one pass, and no other alternative of an annotation is tried once the limit is reached."""
+    monkeypatch.setattr("physvision.models.checkpoints._BUILD_CALLS", 100_000)
     model = describe_weights(resources.folder("models") / "discs-1.safetensors")[1]
     motion = model["init_args"]["encoder"]["init_args"]["motion"]  # a TableMotion or None
     table = motion["init_args"]["engine"]
     table["init_args"]["balls"] = 10**5
     for configuration, kind in ((table, World), (model, PredictiveAutoencoder)):
         write_weights(tmp_path / "m.safetensors", {}, configuration, FORMAT)
-        with pytest.raises(CheckpointError, match="needs more than 1,000,000 calls"):
+        with pytest.raises(CheckpointError, match="needs more than 100,000 calls"):
             load(tmp_path / "m.safetensors", kind)

@@ -41,10 +41,11 @@ def differences(fit, model):
     ("physics", "truth"),
     [
         (simulator.Discs(restitution=0.7), {"restitution": 0.7}),
-        (simulator.Discs(deceleration=8.0), {"sliding deceleration": 8.0}),
-        (
+        pytest.param(simulator.Discs(deceleration=8.0), {"sliding deceleration": 8.0}, marks=pytest.mark.extended),
+        pytest.param(
             simulator.Discs(masses=(4.0, 1.0, 1.0)),
             {"mass of green / red": 0.25, "mass of blue / red": 0.25},
+            marks=pytest.mark.extended,
         ),
         (
             simulator.Discs(margin=(6.0,) * 4),
