@@ -15,7 +15,7 @@ CLIPS = [name for name in demo.CLIPS if name in shipped()]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.extended if name.startswith("pendulum") else ()) for name in CLIPS]
+    "name", [pytest.param(name, marks=pytest.mark.extended if name != "billiards-1" else ()) for name in CLIPS]
 )
 def test_the_demo_shows_every_checkpoint(tmp_path, capsys, monkeypatch, name):
     monkeypatch.setattr(demo, "SECONDS", 3)

@@ -47,9 +47,10 @@ def differences(fit, model):
             {"mass of green / red": 0.25, "mass of blue / red": 0.25},
             marks=pytest.mark.extended,
         ),
-        (
+        pytest.param(
             simulator.Discs(margin=(6.0,) * 4),
             {"left wall": 6.0, "upper wall": 6.0, "right wall": 58.0, "lower wall": 58.0},
+            marks=pytest.mark.extended,
         ),
     ],
 )
