@@ -33,6 +33,7 @@ def test_the_rate_falls_to_a_fiftieth_once_starts_have_widened(tmp_path):
     assert rates(tmp_path, module) == pytest.approx([1e-3, 0.51e-3, 0.02e-3, 0.02e-3])
 
 
+@pytest.mark.extended
 def test_the_rate_stays_while_starts_widen(tmp_path):
     module = PendulumTraining("state", updates=2, batch=2, learning_rate=1e-3, settling=2)
     assert rates(tmp_path, module) == pytest.approx([1e-3, 1e-3])

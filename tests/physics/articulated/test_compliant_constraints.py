@@ -12,6 +12,7 @@ from physics.articulated.slopes import compare
 from physvision import State
 from physvision.physics.articulated import load
 
+pytestmark = pytest.mark.extended
 DOUBLE = torch.float64
 
 FLOOR = '<geom type="plane" size="9 9 1"/>'

@@ -13,7 +13,10 @@ def flat(monkeypatch):
     return import_module("flat_contact")
 
 
-@pytest.mark.parametrize("kind", ["slide", "stack", "push"])
+# Pairs of boxes need kernels that are compiled on demand.
+@pytest.mark.parametrize(
+    "kind", ["slide", *(pytest.param(kind, marks=pytest.mark.extended) for kind in ("stack", "push"))]
+)
 def test_gradients_are_one_sided_derivatives(flat, kind):
     """Boxes that slide flat, stacks of three, and boxes pushed by an arm, along directions that tilt them too.
 
