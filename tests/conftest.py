@@ -7,11 +7,14 @@ import sys
 import warnings
 from pathlib import Path
 
+import jaxtyping
+
 ROOT = Path(__file__).resolve().parent.parent
 # The oracles of one test are at hand for the next.
 sys.path.insert(0, str(ROOT / "tests"))
 # So are the contact laws that an experiment compares.
 sys.path.append(str(ROOT / "experiments"))
+import annotations  # noqa: E402
 
 
 def _annotated_modules() -> list[str]:
@@ -29,19 +32,17 @@ def _annotated_modules() -> list[str]:
 
 
 warnings.filterwarnings("ignore", message=".*CUDA driver.*")
+jaxtyping.jaxtyped = annotations.jaxtyped
+jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
 
 
 def pytest_configure(config):
-    """Check annotations wherever tests run: not in a process that only hands them out."""
+    """Import what takes long, except in a process that only hands tests out."""
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     if config.getoption("numprocesses", None) and not is_worker:
         return
-    import annotations
-    import jaxtyping
     import torch
 
-    jaxtyping.jaxtyped = annotations.jaxtyped
-    jaxtyping.install_import_hook(_annotated_modules(), "annotations.check")
     torch.manual_seed(0)
     # Processes of tests share the cores; threads beside them would wait for each other.
     if is_worker:
@@ -54,6 +55,4 @@ def pytest_configure(config):
 
 def pytest_runtest_setup():
     """Each test checks the first calls of each function."""
-    import annotations
-
     annotations.begin_test()

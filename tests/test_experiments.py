@@ -133,6 +133,7 @@ def test_a_ball_is_thrown(tmp_path):
     assert not bool(module.good(module.missed(rolling[None])))
 
 
+@pytest.mark.extended
 def test_friction_is_found_from_where_a_car_is(tmp_path):
     module = import_module("racecar")
     for variant in module.VARIANTS:
@@ -294,6 +295,7 @@ def test_a_ball_is_hit_to_its_target(capsys, tmp_path):
     assert error < 1e-6
 
 
+@pytest.mark.extended
 def test_a_marble_is_thrown_to_its_target():
     """From torques of zero, with which it falls from the hand; MuJoCo has the same flight."""
     module = import_module("arm_throw")
@@ -397,6 +399,7 @@ def test_a_learned_force_beats_its_engine_and_networks(tmp_path, monkeypatch):
     assert (tmp_path / "hybrids_cartpole.png").stat().st_size > 10_000
 
 
+@pytest.mark.extended
 def test_samples_are_counted_until_a_run_without_neighbors_is_passed(tmp_path, monkeypatch, capsys):
     pytest.importorskip("gymnasium")
     module = import_module("ant_enhanced")

@@ -323,6 +323,7 @@ save(rolling.predictor(), rolling.pictures(60), sys.argv[1])
 """
 
 
+@pytest.mark.extended
 def test_what_a_killed_run_left_half_written_goes_with_the_next(tmp_path):
     out = tmp_path / "out"
     search_path = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"

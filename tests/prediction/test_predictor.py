@@ -2,12 +2,9 @@
 
 # pyright: reportAttributeAccessIssue=false
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -223,28 +220,12 @@ def test_advice_is_for_python_where_it_is_called_from_python(tmp_path):
             rolling.predictor()(rolling.film(tmp_path / "a.mkv", **frames))
 
 
-NOTHING = """
-from prediction import rolling
-from physvision.core import InputError
-from physvision.prediction import Predictor, save
-
-for wrong in (lambda: Predictor(None), lambda: rolling.predictor()(None), lambda: rolling.predictor()(5)):
-    try:
-        wrong()
-    except InputError as error:
-        print(error)
-"""
-
-
-def test_nothing_in_place_of_a_model_or_a_video():
-    # In a process of its own, where types are not checked before.
-    search_path = f"{Path(__file__).parents[1]}{os.pathsep}{Path(__file__).parents[2]}"
-    environment = {**os.environ, "PYTHONPATH": search_path}
-    output = subprocess.run(
-        [sys.executable, "-c", NOTHING], env=environment, timeout=250, capture_output=True, text=True
-    )
-    assert output.stdout.splitlines() == [
-        "model: expected a PredictiveAutoencoder, got NoneType; Predictor.from_checkpoint(name) loads one",
-        "video: expected a file, a clip, frames or an iterator of single frames, got NoneType",
-        "video: expected a file, a clip, frames or an iterator of single frames, got int",
-    ]
+def test_nothing_in_place_of_a_model_or_a_video(monkeypatch):
+    """Where types are not checked before, as for a user."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    expected = "video: expected a file, a clip, frames or an iterator of single frames"
+    with pytest.raises(InputError, match="model: expected a PredictiveAutoencoder, got NoneType; "):
+        Predictor(None)
+    for wrong, kind in ((None, "NoneType"), (5, "int")):
+        with pytest.raises(InputError, match=f"^{expected}, got {kind}$"):
+            rolling.predictor()(wrong)

@@ -255,7 +255,12 @@ def data_folders(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in CONFIGURATIONS if name.startswith("pendulum") and "pixels" not in name]
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("pendulum.yaml", "pendulum_mlp.yaml") else pytest.mark.extended)
+        for name in CONFIGURATIONS
+        if name.startswith("pendulum") and "pixels" not in name
+    ],
 )
 def test_every_configuration_trains(tmp_path, monkeypatch, data_folders, name):
     monkeypatch.chdir(tmp_path)

@@ -44,7 +44,7 @@ def test_a_body_spins_by_eulers_equations_to_fourth_order(joint):
     assert all(13 < coarse / fine < 19 for coarse, fine in pairwise(errors))
 
 
-@pytest.mark.parametrize("contact", ["event", pytest.param("compliant", marks=pytest.mark.extended)])
+@pytest.mark.parametrize("contact", ["event", "compliant"])
 def test_steps_of_rotations_are_mujocos(contact):
     """A floating chain of a ball, a hinge and a slide, long steps: equal to rounding for 0.2 s."""
     h = 0.02
