@@ -109,6 +109,8 @@ class Background:
         noise: Standard deviation of each pixel, levels.
         jitter_std: Standard deviation of the camera's shift over the samples, px.
         has_jitter: If true, the shift is estimated and undone in each frame.
+        jitter_coverage: Fraction of the samples whose shift is determined.
+        corner_shift: Largest shift that corners of the background show, px; None if there are too few of them.
     """
 
     def __init__(
@@ -124,11 +126,13 @@ class Background:
             settings: Thresholds of the estimation.
             jitter: Tuning numbers of the jitter estimation.
         """
-        check_static_camera(samples, jitter)
+        self.corner_shift = check_static_camera(samples, jitter)
         self._settings = settings
         median = _median(samples)
         self._jitter = JitterEstimator(_to_bytes(median), jitter)
-        shifts = _interpolate_missing([self._jitter.estimate(sample) for sample in samples])
+        estimates = [self._jitter.estimate(sample) for sample in samples]
+        self.jitter_coverage = sum(estimate is not None for estimate in estimates) / len(estimates)
+        shifts = _interpolate_missing(estimates)
         self._initial_shift = shifts[0]
         # Estimates for a static camera scatter by a few hundredths of a pixel; undoing these would add noise.
         self.jitter_std = float(np.hypot(*shifts.std(0)))

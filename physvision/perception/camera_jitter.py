@@ -17,10 +17,15 @@ from physvision.perception.settings import JitterSettings
 
 Image = UInt8[np.ndarray, "height width 3"]
 Images = UInt8[np.ndarray, "samples height width 3"]
+_MIN_COMMON_EXTENT = 0.5  # part of the width and height over which what shows a moving camera must lie
 
 
 class JitterEstimator:
-    """Estimates the shift of frames against one reference image."""
+    """Estimates the shift of frames against one reference image.
+
+    Attributes:
+        is_wide: If true, the edges by which it is estimated lie all over the image.
+    """
 
     def __init__(self, reference: Image, settings: JitterSettings) -> None:
         """Select the edge pixels of the reference image."""
@@ -34,6 +39,10 @@ class JitterEstimator:
         blocks = next((blocks for blocks in candidates if len(blocks) >= settings.min_blocks), [])
         self._pixels = np.array(blocks, int).reshape(-1, settings.block_pixels)
         self._rows, self._columns = np.divmod(self._pixels, magnitude.shape[1])
+        size = np.array(magnitude.shape)
+        extent = np.array([np.ptp(self._rows), np.ptp(self._columns)]) if len(blocks) else np.zeros(2)
+        # The edges of one moving object lie close together.
+        self.is_wide = bool((extent > _MIN_COMMON_EXTENT * size).all())
         gradients = np.stack([-gradient_x.ravel()[self._pixels], -gradient_y.ravel()[self._pixels]], -1).astype(float)
         self._levels = gray.ravel()[self._pixels].astype(float)
         constant = np.ones((*self._levels.shape, 1))
@@ -102,13 +111,16 @@ def undo_shift(image: np.ndarray, shift: np.ndarray) -> np.ndarray:
     return cv2.warpAffine(image, matrix, image.shape[1::-1], flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
 
-def check_static_camera(samples: Images, settings: JitterSettings) -> None:
+def check_static_camera(samples: Images, settings: JitterSettings) -> float | None:
     """Reject a moving camera: nearly all corners, all over the image, move alike.
+
+    Returns:
+        Largest shift that the corners show, px; None if there are too few of them.
 
     Raises:
         VideoError: The camera moves.
     """
-    max_distance, total_shift = 0.0, np.zeros(2)
+    max_distance, total_shift, checked = 0.0, np.zeros(2), 0
     grays = [cv2.cvtColor(sample, cv2.COLOR_RGB2GRAY) for sample in samples]
     spacing = max(grays[0].shape) // 20
     for image, next_image in pairwise(grays):
@@ -122,19 +134,30 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> None:
         steps = (positions - corners)[is_tracked, 0]
         if len(steps) < 8:
             continue
+        checked += 1
         median = np.median(steps, axis=0)
         moves_alike = np.abs(steps - median).max(1) < 2
         # The corners of one moving object lie close together.
         corner_extent = np.ptp(corners[is_tracked, 0][moves_alike], axis=0) if moves_alike.any() else np.zeros(2)
-        is_wide = (corner_extent > 0.5 * np.array(image.shape[::-1])).all()
+        is_wide = (corner_extent > _MIN_COMMON_EXTENT * np.array(image.shape[::-1])).all()
         if moves_alike.mean() > settings.min_common_corners and is_wide:
             total_shift = total_shift + median
             max_distance = max(max_distance, float(np.hypot(*total_shift)))
     if max_distance > max(6.0, 0.02 * max(samples.shape[1:3])):
-        raise VideoError(
-            f"the camera moves: the image shifts by {max_distance:.0f} pixels during the clip. Expected a static "
-            "camera; lean it against something, or select the part of the clip where it rests with start and stop"
-        )
+        raise moving_camera_error(max_distance)
+    return max_distance if checked > len(grays) // 2 else None
+
+
+def moving_camera_error(shift: float) -> VideoError:
+    """Return the error of a camera that moves.
+
+    Args:
+        shift: Shift of the image during the clip, px.
+    """
+    return VideoError(
+        f"the camera moves: the image shifts by {shift:.0f} pixels during the clip. Expected a static camera; lean it "
+        "against something, or select the part of the clip where it rests with start and stop"
+    )
 
 
 def _smooth_gray(image: np.ndarray) -> np.ndarray:

@@ -8,9 +8,10 @@ import numpy as np
 
 from physvision.core import VideoError
 from physvision.perception.background import Background, BackgroundSurvey, find_enhancement, survey_background
+from physvision.perception.camera_jitter import moving_camera_error
 from physvision.perception.frame_source import FrameSource
 from physvision.perception.settings import PerceptionSettings
-from physvision.perception.stabilization import StabilizedFrames, stabilize
+from physvision.perception.stabilization import StabilizedFrames, camera_shifts, stabilize
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def prepare_scene(source: FrameSource, settings: PerceptionSettings) -> Scene:
     failure: VideoError | None = None
     try:
         background = Background(background_survey.samples, settings.background, settings.jitter)
+        _check_uncorrected_shift(source, background, settings)
         scene = Scene(source, source, background_survey, background, settings)
     except VideoError as error:
         failure = error
@@ -102,7 +104,7 @@ def prepare_scene(source: FrameSource, settings: PerceptionSettings) -> Scene:
     if scene is not None:
         return scene
     try:
-        frames = stabilize(source, len(background_survey.times), settings.stabilization)
+        frames = stabilize(source, len(background_survey.times), settings)
     except VideoError as error:
         raise failure or error from None
     background_survey = survey_background(frames, settings.background)
@@ -113,3 +115,24 @@ def prepare_scene(source: FrameSource, settings: PerceptionSettings) -> Scene:
         Background(background_survey.samples, settings.background, settings.jitter),
         settings,
     )
+
+
+def _check_uncorrected_shift(source: FrameSource, background: Background, settings: PerceptionSettings) -> None:
+    """Reject a moving camera whose shift is not undone as jitter, where corners are too few to show it, or do.
+
+    Raises:
+        VideoError: The camera moves.
+    """
+    limit, corner_shift = settings.jitter.max_uncorrected, background.corner_shift
+    is_undone = background.jitter_coverage >= settings.stabilization.min_registered
+    if is_undone or (corner_shift is not None and corner_shift < limit):
+        return
+    shifts = camera_shifts(source, settings)
+    observed = np.isfinite(shifts).all(1)
+    if observed.mean() < 0.5:
+        return
+    shifts = shifts[observed]
+    distances = np.linalg.norm(shifts - np.median(shifts, axis=0), axis=1)
+    # A moving object that hides the edges misleads some of the frames.
+    if np.quantile(distances, 0.8) > limit:
+        raise moving_camera_error(float(distances.max()))

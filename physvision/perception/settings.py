@@ -76,13 +76,12 @@ class JitterSettings:
         grid: Blocks (rows, columns) that the image is divided into.
         block_pixels: Edge pixels per block. Raising it averages out noise and takes weaker edges.
         min_block_pixels: Edge pixels below which a block is not used.
-        gradients: Gradients above which a pixel counts as an edge, in levels per px: the first that yields enough
-            blocks; weaker ones are noise, and codecs do not reproduce their motion.
+        gradients: Gradients above which a pixel counts as an edge, levels per px: the first with enough blocks.
         min_blocks: Usable blocks at which a gradient threshold is accepted.
         block_tolerance: Standard deviation by which blocks disagree besides noise, px.
         iterations: Largest number of Gauss-Newton iterations.
-        min_common_corners: Fraction of tracked corners that must move alike before the camera is taken to move: fewer
-            may lie on one textured object.
+        min_common_corners: Fraction of corners that move alike in a moving picture; fewer may lie on one object.
+        max_uncorrected: Shift by a moving camera from which frames are registered, unless undone as jitter, px.
     """
 
     grid: tuple[int, int] = (4, 5)
@@ -93,6 +92,7 @@ class JitterSettings:
     block_tolerance: float = 0.15
     iterations: int = 4
     min_common_corners: float = 0.7
+    max_uncorrected: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ class StabilizationSettings:
         inlier_distance: Largest distance of a corner that agrees with a homography, px.
         min_inliers: Fraction of the corners that must agree.
         max_shift: Largest shift of a corner of the picture, relative to its longer side.
+        min_registered: Fraction of the frames whose shift must be determined where no homography is.
     """
 
     max_corners: int = 300
@@ -114,6 +115,7 @@ class StabilizationSettings:
     inlier_distance: float = 1.5
     min_inliers: float = 0.5
     max_shift: float = 0.15
+    min_registered: float = 0.9
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 Corners of the reference frame are tracked into each frame by Lucas and Kanade's pyramid, and RANSAC finds the
 homography on which most of them, all over the picture, agree: that of the background. What moves by itself is left.
+A plain wall has edges, but too few corners: they determine a shift.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import numpy as np
 from jaxtyping import Float
 
 from physvision.core import VideoError
+from physvision.perception.camera_jitter import JitterEstimator
 from physvision.perception.frame_source import FrameSource
-from physvision.perception.settings import StabilizationSettings
+from physvision.perception.settings import PerceptionSettings, StabilizationSettings
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class StabilizedFrames:
             )
 
 
-def stabilize(source: FrameSource, count: int, settings: StabilizationSettings) -> StabilizedFrames:
-    """Register all frames of a hand-held clip to its middle one.
+def stabilize(source: FrameSource, count: int, settings: PerceptionSettings) -> StabilizedFrames:
+    """Register all frames of a hand-held clip to its middle one: by homographies, or else by shifts.
 
     Args:
         source: Frames of a camera that moves.
@@ -60,25 +62,74 @@ def stabilize(source: FrameSource, count: int, settings: StabilizationSettings) 
         settings: Thresholds of the registration.
 
     Raises:
-        VideoError: The background does not determine a homography, or the camera moves too far.
+        VideoError: The background determines neither, or the camera moves too far.
     """
+    limits = settings.stabilization
     _, reference = next(islice(source, count // 2, None))
+    try:
+        homographies = _homographies(source, reference, limits)
+    except VideoError:
+        shifts = camera_shifts(source, settings)
+        numbers, observed = np.arange(count), np.isfinite(shifts).all(1)
+        if observed.mean() < limits.min_registered:
+            raise
+        homographies = np.tile(np.eye(3), (count, 1, 1))
+        for axis in range(2):
+            path = np.interp(numbers, numbers[observed], shifts[observed, axis])
+            homographies[:, axis, 2] = path[count // 2] - path
+    height, width = reference.shape[:2]
+    border = np.array([[[0, 0]], [[width, 0]], [[0, height]], [[width, height]]], np.float32)
+    moved = np.stack([cv2.perspectiveTransform(border, homography) for homography in homographies])
+    max_shift = float(np.linalg.norm(moved - border, axis=-1).max())
+    if max_shift > limits.max_shift * max(height, width):
+        raise VideoError(f"the image shifts by {max_shift:.0f} pixels during the clip")
+    return StabilizedFrames(source, reference, homographies, max_shift)
+
+
+def camera_shifts(source: FrameSource, settings: PerceptionSettings) -> Float[np.ndarray, "frames 2"]:
+    """Return the shift of each frame against the first one, px; NaN where the background does not determine it.
+
+    The search for each frame begins at the shift of the one before: a hand moves by a few pixels from frame to frame.
+    Where the first frame shows too little of what a later one does, the last one of known shift takes its place.
+
+    Args:
+        source: Frames of the clip.
+        settings: Tuning numbers of the estimation.
+    """
+    _, last = next(iter(source))
+    estimator = JitterEstimator(last, settings.jitter)
+    shifts, shift, origin = [], np.zeros(2), np.zeros(2)
+    for _, frame in source:
+        step = estimator.estimate(frame, shift - origin) if estimator.is_wide else None
+        if step is None and last is not None:
+            estimator, origin, last = JitterEstimator(last, settings.jitter), shift, None
+            step = estimator.estimate(frame, np.zeros(2)) if estimator.is_wide else None
+        if step is None:
+            shifts.append(np.full(2, np.nan))
+            continue
+        shift, last = origin + step, frame
+        shifts.append(shift)
+    return np.stack(shifts)
+
+
+def _homographies(
+    source: FrameSource, reference: np.ndarray, settings: StabilizationSettings
+) -> Float[np.ndarray, "frames 3 3"]:
+    """Return the homography of each frame to the reference.
+
+    Raises:
+        VideoError: The background does not determine it.
+    """
     gray = cv2.cvtColor(reference, cv2.COLOR_RGB2GRAY)
     side = max(gray.shape)
     corners = cv2.goodFeaturesToTrack(gray, settings.max_corners, settings.corner_quality, side / 50)
     if corners is None or len(corners) < settings.min_corners:
         raise VideoError("the background has too few corners to register a moving camera")
-    height, width = gray.shape
-    border = np.array([[[0, 0]], [[width, 0]], [[0, height]], [[width, height]]], np.float32)
-    homographies, max_shift, guess = [], 0.0, None
+    homographies, guess = [], None
     for _, frame in source:
         homography, guess = _register(gray, cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY), corners, guess, settings)
         homographies.append(homography)
-        shift = cv2.perspectiveTransform(border, homography) - border
-        max_shift = max(max_shift, float(np.linalg.norm(shift, axis=2).max()))
-    if max_shift > settings.max_shift * side:
-        raise VideoError(f"the image shifts by {max_shift:.0f} pixels during the clip")
-    return StabilizedFrames(source, reference, np.stack(homographies), max_shift)
+    return np.stack(homographies)
 
 
 def _register(
