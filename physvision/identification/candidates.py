@@ -99,7 +99,7 @@ def fit_candidates(
 
     If there are several kinds, those whose law the motion contradicts are rejected, however close their fit. Objects
     that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only: where a law
-    of several objects explains them, none of fewer objects is tried.
+    of several objects explains them, and predicts their last third, none of fewer objects is tried.
 
     Args:
         evidence: Tracks of all candidate objects, the best observed one first.
@@ -118,6 +118,8 @@ def fit_candidates(
             fits += kind_fits
             rejected[name] = next(iter(reasons), "")
         acceptable = _acceptable_fits(fits, rejected, check_law=len(kinds) > 1)
+        if objects > 1 and len(kinds) > 1:
+            acceptable = _predicting_fits(acceptable, rejected)
         if acceptable:
             break
     selected = _select_fits(acceptable, rejected)
@@ -143,6 +145,17 @@ def _acceptable_fits(fits: Sequence[Fit], rejected: dict[str, str], check_law: b
         else:
             acceptable.append(fit)
     return acceptable
+
+
+def _predicting_fits(fits: Sequence[Fit], rejected: dict[str, str]) -> list[Fit]:
+    """Return the fits that predict their last third, and add to `rejected` by how much others miss it."""
+    reasons = [prediction_failure(fit, check_determined=True) for fit in fits]
+    predicting = [fit for fit, reason in zip(fits, reasons, strict=True) if reason is None]
+    predicting_kinds = {fit.model.kind for fit in predicting}
+    for fit, reason in zip(fits, reasons, strict=True):
+        if reason is not None and fit.model.kind not in predicting_kinds:
+            rejected[fit.model.kind] = reason
+    return predicting
 
 
 def _select_fits(fits: Sequence[Fit], rejected: dict[str, str]) -> dict[str, Fit]:

@@ -198,10 +198,17 @@ def _check_noise(evidence: Evidence, noise: float) -> None:
 
 
 def max_noise(evidence: Evidence) -> float:
-    """Return the noise about a fit below which it is acceptable, in the unit of positions."""
+    """Return the noise about a fit below which it is acceptable, in the unit of positions.
+
+    Noisy tracks allow for more than exact ones, but for no more than a part of the objects' size: a law that misses an
+    object by as much does not tell where it is.
+    """
     settings = evidence.settings.selection
     sigma = max(float(np.median(track.sigma[track.observed])) for track in evidence.tracks)
     noisy = min(settings.max_error_ratio * sigma, settings.max_noisy_error * evidence.extent)
+    radii = [track.radius for track in evidence.tracks if track.radius is not None]
+    if radii:
+        noisy = min(noisy, settings.max_error_size * max(radii))
     return max(settings.max_error * evidence.extent, noisy)
 
 

@@ -64,17 +64,22 @@ class BounceGuess(NamedTuple):
 def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> BounceGuess | None:
     """Estimate a bouncing ball's parameters from the parabolas between impacts; None if none of them opens down."""
     edges = [0, *bounces, len(times)]
-    accelerations = []
+    accelerations, scatters, counts = [], [], []
     for first, last in pairwise(edges):
         part = slice(first + 2 if first else 0, max(last - 1, first))
         if last - first < 5:
             continue
-        coefficients = fit_polynomial(times[part] - times[part.start], positions[part], 2)
-        accelerations.append((2 * float(coefficients[2][1]), last - first))
-    downward = [(value, count) for value, count in accelerations if value > 0]
-    if not downward:
+        elapsed, heights = times[part] - times[part.start], positions[part, 1:]
+        coefficients = fit_polynomial(elapsed, heights, 2)
+        if coefficients[2, 0] > 0:
+            accelerations.append(2 * float(coefficients[2, 0]))
+            scatters.append(float(np.std(heights - np.vander(elapsed, 3, increasing=True) @ coefficients)))
+            counts.append(last - first)
+    if not accelerations:
         return None
-    gravity = float(np.average([value for value, _ in downward], weights=[count**3 for _, count in downward]))
+    # What was tracked before the ball, or beside it, scatters about its parabola.
+    variances = np.maximum(scatters, np.median(scatters) + 1e-9) ** 2 / np.array(counts, dtype=float) ** 5
+    gravity = _weighted_median(np.array(accelerations), 1 / variances)
     floors = [float(positions[max(bounce - 1, 0) : bounce + 2, 1].max()) for bounce in bounces]
     before, after = positions[: bounces[0], 1], positions[bounces[0] : edges[2], 1]
     restitution = _restitution_by_times(times, bounces)
@@ -86,6 +91,12 @@ def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> B
     without_gravity[:, 1] -= gravity / 2 * elapsed**2
     line = fit_polynomial(elapsed, without_gravity, 1)
     return BounceGuess(gravity, float(np.median(floors)), restitution, line[0], line[1])
+
+
+def _weighted_median(values: Float[np.ndarray, " values"], weights: Float[np.ndarray, " values"]) -> float:
+    order = np.argsort(values)
+    fractions = (weights[order].cumsum() - weights[order] / 2) / weights.sum()
+    return float(np.interp(0.5, fractions, values[order]))
 
 
 def _restitution_by_times(times: Samples, bounces: list[int]) -> float | None:

@@ -158,6 +158,8 @@ class SelectionSettings:
         max_error: Largest error of an acceptable fit, relative to the extent.
         max_error_ratio: Largest error of an acceptable fit, in noise standard deviations.
         max_noisy_error: Largest error of an acceptable fit to noisy tracks, relative to the extent.
+        max_error_size: Largest error of an acceptable fit to noisy tracks, relative to the largest radius of an object:
+            half the standard deviation of positions anywhere on a disc.
         max_relaxed_ratio: Error of a fit, relative to the largest acceptable one, above which it is not refined, nor
             searched again with more unknowns. Raising it costs time.
         min_residual_scale: Smallest residual scale that scores count, in noise standard deviations.
@@ -187,6 +189,7 @@ class SelectionSettings:
     max_error: float = 0.02
     max_error_ratio: float = 6.0
     max_noisy_error: float = 0.1
+    max_error_size: float = 0.25
     max_relaxed_ratio: float = 4.0
     min_residual_scale: float = 0.3
     bias_ratio: float = 0.03

@@ -6,6 +6,8 @@ import pytest
 from physvision.identification import identify, impacts
 from physvision.identification.kind_settings import BounceSettings
 from physvision.identification.kinds import bounce
+from physvision.identification.model import Evidence
+from physvision.identification.view import View
 from physvision.perception import Track
 
 WEIGHT, FLOOR = 1800.0, 300.0  # px/s², px
@@ -40,6 +42,29 @@ def test_what_each_impact_keeps():
     assert len(restitutions) >= 4
     # Of flights of twenty samples, with 0.2 px of noise, which are led on to the floor by two samples at either end.
     np.testing.assert_allclose(restitutions[:4, 1], expected[:4], atol=0.02)
+
+
+def test_impacts_that_keep_less_when_hard_may_differ():
+    """Their restitution scatters by less than that of a ball that spins, but it falls with the speed."""
+    times, down, expected = bouncing_heights(lambda speed: 0.7 + 0.05 * np.log(990 / speed), count=6)
+    assert np.std(expected) < BounceSettings.max_restitution_scatter
+    positions = np.stack([100 + 40 * times, down], 1)
+    track = Track(times, positions, np.full(len(times), 0.2), np.ones(len(times), bool), radius=9.0)
+    models = bounce.candidate_models(Evidence([track], View(320, 400), {}))
+    assert any("impacts differ" in note for model in models for note in model.notes)
+
+
+def test_what_was_tracked_before_the_ball_does_not_hide_its_fall():
+    """Half a second of a shadow that hardly moves, longer than any flight, before a second of bounces."""
+    times, down, _ = bouncing_heights(lambda speed: 0.75)
+    step = 1 / 60
+    before = np.arange(40) * step
+    trembling = 250 + np.random.default_rng(1).normal(0, 4.0, 40)
+    times, down = np.concatenate([before, times + before[-1] + step]), np.concatenate([trembling, down])
+    hits = impacts.find_bounces(times, down, 0.2, BounceSettings())
+    guess = impacts.guess_bounces(times, np.stack([100 + 40 * times, down], 1), hits)
+    assert guess is not None
+    assert guess.gravity == pytest.approx(WEIGHT, rel=0.05)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from identification.test_signatures import track
 
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import candidates
-from physvision.identification.fitting import fit_model
+from physvision.identification.fitting import fit_model, max_noise
 from physvision.identification.kinds import KINDS, flight
 from physvision.identification.model import Evidence, UnsuitableError
 from physvision.identification.view import View
@@ -46,3 +46,25 @@ def test_laws_of_one_object_are_not_tried_where_a_law_explains_both():
     result = candidates.fit_candidates(Evidence(tracks, View(400, 200), {}), kinds)
     assert list(result.fits) == ["explosion"]
     assert result.rejected == {"slide": "it explains fewer than 2 of the objects"}
+
+
+def test_laws_of_one_object_are_tried_where_that_of_both_does_not_predict():
+    """Two pucks push off from each other; one of them strikes something at the end, the other slides on."""
+    times = np.arange(60) / 30
+    paths = [np.stack([200 + side * (10 + 60 * times), np.full(60, 100.0)], 1) for side in (-1, 1)]
+    paths[0][48:, 1] += 60 * (times[48:] - times[48])
+    tracks = [track(times, path, 0.1, seed, 10.0, f"puck {seed}") for seed, path in enumerate(paths)]
+    kinds = {name: KINDS[name] for name in ("slide", "explosion")}
+    result = candidates.reject_unpredicted(candidates.fit_candidates(Evidence(tracks, View(400, 200), {}), kinds))
+    assert list(result.fits) == ["slide"]
+    assert "last third" in result.rejected["explosion"]
+
+
+def test_noise_excuses_no_miss_of_half_an_object():
+    """A second of a track that scatters by 5 px, as of a reflection: a pendulum missed it by 8 px, and was named."""
+    times = np.arange(44) / 25
+    path = np.stack([60 + 250 * times, 150 + 60 * np.sin(3 * times)], 1)
+    evidence = Evidence([track(times, path, 5.0, radius=16.0)], View(640, 360), {})
+    assert max_noise(evidence) == pytest.approx(0.02 * evidence.extent)
+    small = Evidence([track(times, path / 10, 0.5, radius=16.0)], View(640, 360), {})
+    assert 2.9 < max_noise(small) < 3.1

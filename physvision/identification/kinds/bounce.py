@@ -84,12 +84,15 @@ def _falls_alike(times: np.ndarray, positions: np.ndarray, bounces: list[int], s
 def _differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
     """Return whether the impacts of a ball differ, since it spins, meets a rough floor, or moves in depth.
 
-    Under one law of all impacts, flights become shorter in proportion, and the horizontal speed never grows.
+    Under one law of all impacts, flights become shorter in proportion, however hard the impact, and the horizontal
+    speed never grows.
     """
     guess = guess_bounces(times, positions, bounces)
     if guess is None or len(bounces) < settings.min_impacts:
         return False
-    restitutions = impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples)[:, 1]
+    impacts = impact_restitutions(times, positions[:, 1], bounces, guess.floor, settings.min_flight_samples)
+    if _restitution_notes(impacts, settings):
+        return True
     speeds, falls = [], []
     for first, last in pairwise([0, *bounces, len(times)]):
         part = slice(first + 2 if first else 0, last - 1)
@@ -97,7 +100,7 @@ def _differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settin
             speeds.append(abs(np.polyfit(times[part] - times[part.start], positions[part, 0], 1)[0]))
             falls.append(guess.gravity * float(np.ptp(times[part])) / 2)
     gains = np.diff(speeds) / falls[:-1]
-    scatter = float(restitutions.std()) if len(restitutions) else 0.0
+    scatter = float(impacts[:, 1].std()) if len(impacts) else 0.0
     return bool(scatter > settings.max_restitution_scatter or gains.max(initial=0.0) > settings.max_speed_gain)
 
 
