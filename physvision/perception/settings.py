@@ -102,16 +102,18 @@ class StabilizationSettings:
     Attributes:
         max_corners: Largest number of corners that are tracked. Raising it costs time.
         corner_quality: Strength of a corner, relative to the strongest.
-        min_corners: Number of corners below which a clip is not registered.
+        min_corners: Number of corners below which no homography is estimated.
+        min_plane_corners: Number below which a shift is preferred, since a homography of few corners is inexact.
         inlier_distance: Largest distance of a corner that agrees with a homography, px.
         min_inliers: Fraction of the corners that must agree.
         max_shift: Largest shift of a corner of the picture, relative to its longer side.
-        min_registered: Fraction of the frames whose shift must be determined where no homography is.
+        min_registered: Fraction of the frames whose shift must be determined.
     """
 
     max_corners: int = 300
     corner_quality: float = 0.01
     min_corners: int = 16
+    min_plane_corners: int = 40
     inlier_distance: float = 1.5
     min_inliers: float = 0.5
     max_shift: float = 0.15
@@ -145,8 +147,7 @@ class SelectionSettings:
     Attributes:
         min_score: Motion score below which a tracklet is dropped, relative to the best one. Raising it loses objects.
         min_expected_score: Relative score that suffices while fewer objects are selected than expected.
-        max_ambiguity: Score of the first surplus tracklet relative to the last selected one, above which the choice is
-            ambiguous and an error.
+        max_ambiguity: Score of the first surplus tracklet, relative to the last selected one, that is an error.
         rest_distance: Distance from the first or last position within which an object rests, in extents.
         rest_samples: Positions whose median is the position of rest.
         min_reflection_cosine: Cosine between two color differences from the background above which one may be a
@@ -172,8 +173,7 @@ class RefinementSettings:
 
     Attributes:
         margin: Width of the blurred edge outside the half-covered contour, px.
-        min_luma_contrast: Contrast above which brightness alone measures coverage: codecs keep color at a quarter of
-            the resolution.
+        min_luma_contrast: Contrast above which brightness alone measures coverage: codecs keep color more coarsely.
         max_slit: Width of gaps that are closed within an object, in object sizes.
         path_samples: Detections at an end of a tracklet that its extrapolation is fitted to.
         max_extrapolation: Frames over which a tracklet is extrapolated.

@@ -54,7 +54,7 @@ class StabilizedFrames:
 
 
 def stabilize(source: FrameSource, count: int, settings: PerceptionSettings) -> StabilizedFrames:
-    """Register all frames of a hand-held clip to its middle one: by homographies, or else by shifts.
+    """Register all frames of a hand-held clip to its middle one: by homographies, or by shifts where corners are few.
 
     Args:
         source: Frames of a camera that moves.
@@ -66,17 +66,9 @@ def stabilize(source: FrameSource, count: int, settings: PerceptionSettings) -> 
     """
     limits = settings.stabilization
     _, reference = next(islice(source, count // 2, None))
-    try:
-        homographies = _homographies(source, reference, limits)
-    except VideoError:
-        shifts = camera_shifts(source, settings)
-        numbers, observed = np.arange(count), np.isfinite(shifts).all(1)
-        if observed.mean() < limits.min_registered:
-            raise
-        homographies = np.tile(np.eye(3), (count, 1, 1))
-        for axis in range(2):
-            path = np.interp(numbers, numbers[observed], shifts[observed, axis])
-            homographies[:, axis, 2] = path[count // 2] - path
+    corners = _corners(reference, limits)
+    shifts = _shift_homographies(source, count, settings) if len(corners) < limits.min_plane_corners else None
+    homographies = _homographies(source, reference, corners, limits) if shifts is None else shifts
     height, width = reference.shape[:2]
     border = np.array([[[0, 0]], [[width, 0]], [[0, height]], [[width, height]]], np.float32)
     moved = np.stack([cv2.perspectiveTransform(border, homography) for homography in homographies])
@@ -112,19 +104,39 @@ def camera_shifts(source: FrameSource, settings: PerceptionSettings) -> Float[np
     return np.stack(shifts)
 
 
+def _shift_homographies(
+    source: FrameSource, count: int, settings: PerceptionSettings
+) -> Float[np.ndarray, "frames 3 3"] | None:
+    """Return the shift of each frame to the middle one as a homography; None if too few frames show any."""
+    shifts, numbers = camera_shifts(source, settings), np.arange(count)
+    observed = np.isfinite(shifts).all(1)
+    if observed.mean() < settings.stabilization.min_registered:
+        return None
+    homographies = np.tile(np.eye(3), (count, 1, 1))
+    for axis in range(2):
+        path = np.interp(numbers, numbers[observed], shifts[observed, axis])
+        homographies[:, axis, 2] = path[count // 2] - path
+    return homographies
+
+
+def _corners(reference: np.ndarray, settings: StabilizationSettings) -> np.ndarray:
+    """Return the corners of a frame as OpenCV has them, (corners, 1, 2)."""
+    gray = cv2.cvtColor(reference, cv2.COLOR_RGB2GRAY)
+    corners = cv2.goodFeaturesToTrack(gray, settings.max_corners, settings.corner_quality, max(gray.shape) / 50)
+    return np.empty((0, 1, 2), np.float32) if corners is None else corners
+
+
 def _homographies(
-    source: FrameSource, reference: np.ndarray, settings: StabilizationSettings
+    source: FrameSource, reference: np.ndarray, corners: np.ndarray, settings: StabilizationSettings
 ) -> Float[np.ndarray, "frames 3 3"]:
     """Return the homography of each frame to the reference.
 
     Raises:
         VideoError: The background does not determine it.
     """
-    gray = cv2.cvtColor(reference, cv2.COLOR_RGB2GRAY)
-    side = max(gray.shape)
-    corners = cv2.goodFeaturesToTrack(gray, settings.max_corners, settings.corner_quality, side / 50)
-    if corners is None or len(corners) < settings.min_corners:
+    if len(corners) < settings.min_corners:
         raise VideoError("the background has too few corners to register a moving camera")
+    gray = cv2.cvtColor(reference, cv2.COLOR_RGB2GRAY)
     homographies, guess = [], None
     for _, frame in source:
         homography, guess = _register(gray, cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY), corners, guess, settings)
