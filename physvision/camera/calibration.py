@@ -119,6 +119,8 @@ def read_calibration(path: StrPath) -> Calibration:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: cannot be read ({error})") from error
     try:
+        if text.lstrip()[:1] not in ("%", "<", "{"):  # OpenCV 4 reads no YAML without a header, as ROS writes it
+            text = f"%YAML:1.0\n---\n{text}"
         storage = cv2.FileStorage(text, cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY)
         model = storage.getNode("distortion_model")
         name = model.string().lower() if model.isString() else ""
