@@ -85,7 +85,7 @@ class ContactPairs:
         check_shape_pairs(tree, geometry, shape_pairs)
         shapes = [placed.shape for placed in geometry]
         table = shape_pairs.rows
-        features = compile_feature_pairs(shapes, table.first, table.second, table.tendon)
+        features = compile_feature_pairs(shapes, table.first, table.second, table.tendon, contact.by_events)
         pairs = table[features.group].view(np.recarray)
         compliant = contact.compliant_law is not None
         self.count = len(pairs)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from physvision.core import Hull, Shape
-from physvision.physics.articulated.contact.features import TENDON_ROWS, FeatureRow, pair_features
+from physvision.physics.articulated.contact.features import SEGMENT_END, TENDON_ROWS, FeatureRow, pair_features
 
 
 class FeaturePairs(NamedTuple):
@@ -36,7 +36,7 @@ def supported_pairs(shapes: Sequence[Shape | None], first: np.ndarray, second: n
 
 
 def compile_feature_pairs(
-    shapes: Sequence[Shape], first: np.ndarray, second: np.ndarray, tendon: np.ndarray
+    shapes: Sequence[Shape], first: np.ndarray, second: np.ndarray, tendon: np.ndarray, by_events: bool
 ) -> FeaturePairs:
     """Compile the features of pairs of shapes.
 
@@ -45,8 +45,11 @@ def compile_feature_pairs(
         first: Row of each pair's first shape.
         second: Row of each pair's second shape.
         tendon: For each pair, 0 for contact, 1 for a largest and 2 for a smallest length.
+        by_events: If true, capsules beside each other touch at two points.
     """
     tables, table = _feature_tables(shapes, first, second, tendon)
+    if not by_events:
+        tables = [[row for row in rows or () if row[0] != SEGMENT_END] for rows in tables]
     counts = np.array([len(rows or ()) for rows in tables], int)
     kinds = np.array([kind for rows in tables for kind, _, _ in rows or ()], np.int32)
     is_swapped = np.array([swapped for rows in tables for _, swapped, _ in rows or ()], bool)

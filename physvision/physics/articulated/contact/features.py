@@ -1,7 +1,8 @@
 """Contact features of each pair of kinds of shapes, as the kernels compare them.
 
 A feature is a point of the first shape in units of its sizes: a corner, an end, an angle of a rim. The rows of a
-general convex pair are its closest points, and further points where flat faces meet.
+general convex pair are its closest points, and further points where flat faces meet. Those of two capsules are their
+closest points, and the two ends of the part along which they lie beside each other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from physvision.physics.articulated.settings import SETTINGS
 POINT_PLANE, POINT_POINT, POINT_SEGMENT, SEGMENT_SEGMENT, POINT_BOX = range(5)
 RIM_PLANE, CORNER_PLANE, POINT_ELLIPSOID = range(5, 8)
 ELLIPSOID_PLANE = 10
-POINT_CYLINDER, SEGMENT_CYLINDER, MAX_LENGTH, MIN_LENGTH, CONVEX = range(11, 16)
+POINT_CYLINDER, SEGMENT_CYLINDER, MAX_LENGTH, MIN_LENGTH, CONVEX, SEGMENT_END = range(11, 17)
 # Kinds of broad-phase tests, numbered as in `kernels/collision/broad_phase.py`.
 _SPHERE_SPHERE, _SPHERE_PLANE, _ALWAYS = range(3)
 
@@ -76,6 +77,7 @@ def _rows(first: Shape, second: Shape) -> Iterator[tuple[int, Feature]]:
             yield POINT_SEGMENT, _CENTER
         case Capsule(), Capsule():
             yield SEGMENT_SEGMENT, _CENTER
+            yield from ((SEGMENT_END, end) for end in _ENDS)
         case Sphere(), Box():
             yield POINT_BOX, _CENTER
         case (Box(), Sphere()) | (Cylinder(), Sphere() | Capsule()):

@@ -43,7 +43,11 @@ SEGMENT_CYLINDER = wp.constant(12)
 STRING = wp.constant(13)
 STRUT = wp.constant(14)
 CONVEX = wp.constant(15)  # see `convex`
+SEGMENT_END = wp.constant(16)
 
+MAX_BESIDE_SINE_SQUARED = wp.constant(scalar(COLLISION.max_beside_sine_squared))
+MIN_BESIDE_LENGTH = wp.constant(scalar(COLLISION.min_beside_length))
+ABSENT_SEPARATION = wp.constant(scalar(COLLISION.absent_separation))
 MIN_RIM_SINE = wp.constant(scalar(COLLISION.min_rim_sine))
 
 
@@ -128,6 +132,52 @@ def segment_segment(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     primitive.first_radius = a.size[0]
     primitive.second_radius = b.size[0]
     return set_normal_from_points(primitive)
+
+
+@wp.func
+def range_beside(a: ShapePose, b: ShapePose):
+    """Return the interval of a's axis beside which b lies; empty (first above second) if they are far from parallel."""
+    axis = column(a.rotation, 2)
+    cosine = wp.dot(axis, column(b.rotation, 2))
+    center = wp.dot(axis, b.origin - a.origin)
+    half = scalar(0.5) * wp.abs(cosine) * b.size[2]
+    low = wp.max(center - half, scalar(-0.5) * a.size[2])
+    high = wp.min(center + half, scalar(0.5) * a.size[2])
+    is_beside = high - low > MIN_BESIDE_LENGTH * wp.min(a.size[2], b.size[2])
+    if not is_beside or scalar(1.0) - cosine * cosine > MAX_BESIDE_SINE_SQUARED:
+        low = scalar(1.0)
+        high = scalar(-1.0)
+    return low, high
+
+
+@wp.func
+def segment_end(primitive: ContactPrimitive, a: ShapePose, feature: vec3, b: ShapePose):
+    """Complete the primitive of the end of the part along which two segments lie beside each other.
+
+    It is that end of the first segment which the feature names, or the end of the second before it.
+    """
+    axis_a = column(a.rotation, 2)
+    axis_b = column(b.rotation, 2)
+    cosine = wp.dot(axis_a, axis_b)
+    center = wp.dot(axis_a, b.origin - a.origin)
+    coordinate = wp.sign(feature[2]) * center + scalar(0.5) * wp.abs(cosine) * b.size[2]
+    primitive.first_radius = a.size[0]
+    if coordinate >= scalar(0.5) * a.size[2]:
+        primitive = point_segment(primitive, b)
+    else:
+        side = wp.sign(feature[2] * cosine) * scalar(0.5)
+        primitive.form = LINE_POINT
+        primitive.second_point = b.origin + side * b.size[2] * axis_b
+        primitive.second_scale = vec3(scalar(0.0), scalar(0.0), side)
+        primitive.first_point = a.origin + wp.dot(axis_a, primitive.second_point - a.origin) * axis_a
+        primitive.first_scale = zero3()
+        primitive.first_axis = axis_a
+        primitive.second_radius = b.size[0]
+        primitive = set_normal_from_points(primitive)
+    low, high = range_beside(a, b)
+    if low > high:
+        primitive.separation = ABSENT_SEPARATION
+    return primitive
 
 
 @wp.func
@@ -229,6 +279,8 @@ def closest_points(kind: int, a: ShapePose, feature_a: vec3, b: ShapePose):
     if kind == SEGMENT_SEGMENT:
         primitive.first_scale = zero3()
         return segment_segment(primitive, a, b)
+    if kind == SEGMENT_END:
+        return segment_end(primitive, a, feature_a, b)
     if kind == POINT_BOX:
         return point_box(primitive, b)
     if kind == RIM_PLANE:

@@ -29,8 +29,8 @@ from ..structs import (
     TreeStruct,
     Workspace,
 )
-from .closest_points import CONVEX, closest_points
-from .contact_primitives import MIN_LENGTH, ContactPrimitive, ShapePose
+from .closest_points import CONVEX, SEGMENT_SEGMENT, closest_points, range_beside
+from .contact_primitives import LINES, MIN_LENGTH, ContactPrimitive, ShapePose
 from .convex import convex_primitive
 from .joint_limits import limit_separation, update_limit_positions
 from .manifold import ABSENT, ABSENT_SEPARATION, manifold_corners, manifold_point, point_on_second
@@ -168,6 +168,25 @@ def pair_primitive(contact: Contact, s: System, world: int, pair: int):
         shape_pose(contact, s, world, b),
     )
     primitive.separation = primitive.separation - s.model.pairs.margin[pair]
+    return primitive
+
+
+@wp.func(inline=True)
+def contact_primitive(contact: Contact, s: System, world: int, pair: int):
+    """Return the primitive of a pair that may be a contact: the closest points of two segments are if they cross.
+
+    Where they lie beside each other, an end is closest, which has a row of its own.
+    """
+    primitive = pair_primitive(contact, s, world, pair)
+    if s.model.pairs.kind[pair] == SEGMENT_SEGMENT and primitive.form != LINES:
+        group = s.model.pairs.group[pair]
+        if s.model.groups.start[group + 1] > pair + 1:
+            low, high = range_beside(
+                shape_pose(contact, s, world, s.model.pairs.first[pair]),
+                shape_pose(contact, s, world, s.model.pairs.second[pair]),
+            )
+            if low <= high:
+                primitive.separation = ABSENT_SEPARATION
     return primitive
 
 
@@ -351,7 +370,7 @@ def contact_list(
     s = SystemStruct(ForcesStruct(), model, GradientsStruct(), ContactGradientsStruct())
     update_poses(tree, contact, s, world, q, 0)
     for pair in range(model.pairs.count):
-        primitive = pair_primitive(contact, s, world, pair)
+        primitive = contact_primitive(contact, s, world, pair)
         separation[world, pair] = primitive.separation
         point[world, pair] = contact_point(primitive, model.pairs.margin[pair])
         normal[world, pair] = primitive.normal

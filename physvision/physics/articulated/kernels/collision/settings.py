@@ -62,12 +62,18 @@ class CollisionSettings:
         absent_separation: Separation of absent corners, m; beyond what is monitored.
         max_manifold_separation: Share of the size beyond which shapes have no manifold. Raising it computes manifolds
             earlier.
+        max_beside_sine_squared: Squared sine of the angle below which two capsules may lie beside each other.
+            Raising it watches ends that cannot be reached in a step.
+        min_beside_length: Share of the shorter capsule along which both must lie beside each other to touch at two
+            points. Raising it leaves one point to those that overlap less.
         min_axis_sine_squared: Squared sine between axis and normal below which tangents do not follow a capsule's axis.
             1.0e-12 in float32.
     """
 
     min_length: float = 1.0e-150
     parallel_sine_squared: float = 1.0e-6
+    max_beside_sine_squared: float = 0.04
+    min_beside_length: float = 0.05
     min_rim_sine: float = 1.0e-6
     min_tilt_sine: float = 1.0e-6
     min_cap_cosine: float = 0.7

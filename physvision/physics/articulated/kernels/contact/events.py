@@ -14,9 +14,9 @@ from ..collision.contact_primitives import is_ambiguous
 from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import (
     contact_point,
+    contact_primitive,
     copy_link_rotations,
     first_shape_origin,
-    pair_primitive,
     update_poses,
     update_poses_from_links,
     write_contact_jacobian,
@@ -105,7 +105,7 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
         slot = contact.events.count[world, row]
         is_without_derivative = bool(False)
         if pair < s.model.pairs.count:
-            primitive = pair_primitive(contact, s, world, pair)
+            primitive = contact_primitive(contact, s, world, pair)
             if wp.static(convex_pairs):
                 is_without_derivative = is_ambiguous(primitive)
             contact.detection.separation[world, pair] = primitive.separation
