@@ -435,3 +435,34 @@ def test_samples_of_two_runs_are_compared():
     assert module.compared(plain, enhanced) == (
         "MBPO's best, 4 after 1000: not reached in 1500; MBPO's end, 3 after 1500: passed after 1000"
     )
+
+
+def test_augmented_patches_show_a_ball_where_they_say_that_it_is():
+    """A blob in a patch is turned, mirrored, scaled and displaced with what is said of it."""
+    places = import_module("tabletop_places")
+    torch.manual_seed(0)
+    side, count = 2 * places.REACH + 1, 64
+    at = torch.arange(side) - float(places.REACH)
+    place = 2.0 * torch.randn(count, 2)
+    columns, rows = at - place[:, :1], at - place[:, 1:]
+    blob = torch.exp(-(rows[:, :, None].square() + columns[:, None].square()) / 8.0)[:, None]
+    rate = torch.randn(count, 2)
+    motion = rate[:, :, None, None].expand(-1, -1, side, side).repeat(1, 2, 1, 1)
+    patches = places.Patches(
+        blob.new_full((count, 9, side, side), 0.5),
+        blob.new_full((count, 3, side, side), 0.5),
+        *(blob.repeat(1, 3, 1, 1), motion, torch.ones_like(blob)),
+        centroid=torch.zeros(count, 2),
+        place=place,
+        rate=rate,
+    )
+    crops, target, moved = places.augmented(patches)
+    mask = crops[:, -5]
+    cells = places.EXTENT * ((torch.arange(places.SIDE) + 0.5) / places.SIDE - 0.5)
+    weight = mask / mask.sum((1, 2), keepdim=True)
+    centers = torch.stack([(weight * cells).sum((1, 2)), (weight * cells[:, None]).sum((1, 2))], 1)
+    whole = target.norm(dim=1) < 4.0  # the crop holds all of the blob
+    assert whole.sum() > count // 2
+    torch.testing.assert_close(centers[whole], target[whole], atol=0.05, rtol=0.05)
+    torch.testing.assert_close(crops[:, -2:, 32, 32], moved)
+    assert (target - place).norm(dim=1).median() > 1.0

@@ -39,6 +39,7 @@ from physvision.models.state_networks import (
     StatePerceptron as StatePerceptron,
 )
 from physvision.models.swing import LinkCamera as LinkCamera, swing as swing, swing_leaves as swing_leaves
+from physvision.models.table_crops import BallCropSettings as BallCropSettings
 from physvision.models.table_encoder import TableEncoder as TableEncoder
 from physvision.models.table_motion import TableMotion as TableMotion, TableMotionSettings as TableMotionSettings
 from physvision.models.tabletop import (
@@ -56,6 +57,6 @@ register_all(
         *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder, PhotometricSettings),
         *(LinkCamera, LinkDecoder, LinkEncoder, LinkSettings, SceneCamera, TableMotion, TableMotionSettings),
-        *(learned_table, swing, table, tabletop),
+        *(learned_table, swing, table, tabletop, BallCropSettings),
     ),
 )

@@ -35,7 +35,7 @@ class InstanceSettings:
 
 
 # Gains that bring the channels of `contrast_channels` to about one.
-_DIFFERENCE_GAIN, _GRADIENT_GAIN = 5.0, 3.0
+DIFFERENCE_GAIN, _GRADIENT_GAIN = 5.0, 3.0
 CONTRAST_CHANNELS = 5
 # Standard deviation of a center's peak in the target, cells of half resolution.
 _PEAK_WIDTH = 0.8
@@ -58,8 +58,8 @@ def contrast_channels(
     return torch.cat(
         [
             2.0 * frames.mean(1, True) - 1.0,
-            _DIFFERENCE_GAIN * difference.mean(1, True),
-            _DIFFERENCE_GAIN * magnitude - 0.5,
+            DIFFERENCE_GAIN * difference.mean(1, True),
+            DIFFERENCE_GAIN * magnitude - 0.5,
             _GRADIENT_GAIN * gradient - 0.5,
             frames.amax(1, True) - frames.amin(1, True) - 0.3,
         ],

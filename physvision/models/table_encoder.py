@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core import brightness
-from physvision.core.checks import check_count
 from physvision.models.interfaces import ClipContext, Observation
 from physvision.models.object_order import chained
 from physvision.models.roi import boxes_around, crop, sample_points
@@ -19,24 +18,20 @@ from physvision.models.segmentation import (
     Instances,
     InstanceSettings,
     SegmentationNetwork,
-    contrast_channels,
     find_instances,
     link,
 )
 from physvision.models.segmenting_encoder import (
-    CROP_CONTRAST,
     FRAMES,
     Segmentation,
     SegmentingEncoder,
     start_small,
 )
+from physvision.models.table_crops import MOTION_CHANNELS, BallCropSettings, crop_channels
 from physvision.models.table_motion import TableMotion
 from physvision.models.tabletop import back_project
 from physvision.models.trial_properties import TrackPropertyHead, Tracks, radius_of
 
-CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
-# With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
-MOTION_CHANNELS = 2 * (FRAMES - 1)
 CROP_OUTPUTS = 8
 # Side of the crop around each ball, px of the frame.
 _CROP_EXTENT = 20.0
@@ -48,6 +43,35 @@ _LOG_STD = (-5.0, 2.0)
 _MAX_CORRECTION = 4.0
 # Standard deviation of the crops' displacement in training, px.
 _PLACE_JITTER = 1.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Segmentation of a window and links over its frames, before the network on crops.
+
+    Attributes:
+        recent: The last frames; in training in other colors and light.
+        background: Image without balls, likewise.
+        clean: Image without balls as it is.
+        logits: Logits of the segmentation network in the last frames.
+        linked: Balls in all segmented frames, each in its slot.
+        times: Indices of these frames.
+        tracks: Positions of the balls on the table.
+    """
+
+    recent: Float[Tensor, "batch times 3 height width"]
+    background: Float[Tensor, "batch 3 height width"]
+    clean: Float[Tensor, "batch 3 height width"]
+    logits: Float[Tensor, "batch times outputs rows columns"]
+    linked: list[Instances]
+    times: list[int]
+    tracks: Tracks
+
+    def mask_crops(self, boxes: Float[Tensor, "boxes 4"], side: int) -> Float[Tensor, "boxes times side side"]:
+        """Mask of each ball in the last frames, in its box."""
+        masks = torch.stack([frame.masks for frame in self.linked[-FRAMES:]], 2).flatten(0, 1)
+        # The center of cell k of a mask is at pixel 2 k + ½.
+        return crop(masks, boxes - 0.5, side, 0.5)
 
 
 class TableEncoder(SegmentingEncoder):
@@ -70,7 +94,7 @@ class TableEncoder(SegmentingEncoder):
         camera: nn.Module | None = None,
         properties: TrackPropertyHead | None = None,
         codes: int = 12,
-        crop: int = 32,
+        crops: BallCropSettings | None = None,
         width: int = 8,
         flow: nn.Module | None = None,
         settings: InstanceSettings | None = None,
@@ -82,12 +106,12 @@ class TableEncoder(SegmentingEncoder):
             slots: Largest number of balls.
             size: Height and width of a frame, px.
             dt: Time between two frames, s.
-            network: Crops of 12 channels, 16 with optical flow, to 8 numbers: corrections of position (px) and
-                velocity (px a frame), and logarithms of their standard deviations.
+            network: Crops of 12 channels, 27 with `colors`, four more with optical flow, to 8 numbers: corrections of
+                position (px) and velocity (px a frame), and logarithms of their standard deviations.
             camera: Camera with a `caster`, such as `BallCamera`; None for an upright view of the table's plane.
             properties: Estimates of properties from tracks; None where they are fixed.
             codes: Numbers of each ball's appearance code, at least 3; all balls have at most 64. 0 for none.
-            crop: Side of the crop of 20 px around each ball, in samples.
+            crops: Tuning numbers of the crop around each ball.
             width: Channels of the segmentation network.
             flow: Optical flow between two frames, see `perception.flow`; its weights stay fixed.
             settings: Tuning numbers of instance segmentation.
@@ -95,7 +119,7 @@ class TableEncoder(SegmentingEncoder):
                 what windows at all given frames show.
         """
         super().__init__(slots, size, dt, SegmentationNetwork(width), camera, codes, flow)
-        self.crop = check_count("crop", crop)
+        self.crops = crops or BallCropSettings()
         self.settings = settings or InstanceSettings()
         self.network, self.properties = network, properties
         self.motion = motion
@@ -117,34 +141,46 @@ class TableEncoder(SegmentingEncoder):
             background: Image without balls; computed from some of the frames if not given.
         """
         context = context or ClipContext()
+        reading = self.read(frames, context, background)
+        with torch.autocast(frames.device.type, enabled=False):
+            values, stds = self._properties(reading.tracks, context, self._present(reading.linked))
+            images = crop_channels(reading.recent, reading.background, self.crops.colors)
+            centers = self._jittered(reading.linked[-1].centroids)
+            boxes = boxes_around(centers.detach(), _CROP_EXTENT)
+            channels = [crop(images, boxes, self.crops.side), reading.mask_crops(boxes, self.crops.side)]
+            if self.flow is not None:
+                channels.append(self.motion_crops(frames, boxes, self.crops.side, reading.tracks, context))
+            crops = torch.cat(channels, 1)
+            observation = self._state(crops, centers, reading, context)
+            code = self._looks(frames, reading.times, reading.linked, context) if looks else None
+        observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
+        return observation, Segmentation(reading.logits, reading.clean, reading.linked[-FRAMES:])
+
+    def read(
+        self,
+        frames: Shaped[Tensor, "batch times channels height width"],
+        context: ClipContext,
+        background: Tensor | None = None,
+    ) -> Reading:
+        """Segment the last frames and some of the context, and link the balls.
+
+        Args:
+            frames: Consecutive frames.
+            context: Known values of the clip.
+            background: Image without balls; computed from some of the frames if not given.
+        """
         indices = self._context_frames(frames.shape[1])
         if background is None:
             background = self._context(frames, context)[1]
-        recent = brightness(frames[:, -FRAMES:])
-        augmented, augmented_background = self._augmented(recent, background)
+        recent, behind = self._augmented(brightness(frames[:, -FRAMES:]), background)
         with torch.autocast(frames.device.type, enabled=False):
-            logits = self._segment(augmented, augmented_background)
+            logits = self._segment(recent, behind)
             times, segmented = self._segment_context(frames, indices, background)
             gaps = [float(later - earlier) for earlier, later in pairwise([*times, frames.shape[1] - FRAMES])]
             linked = link([*segmented, *self._find_recent(logits)], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
             times = [*times, *range(frames.shape[1] - FRAMES, frames.shape[1])]
-            present = self._present(linked)
             tracks = self._tracks(linked, times, frames.shape[1], context)
-            values, stds = self._properties(tracks, context, present)
-            contrast = contrast_channels(augmented.flatten(0, 1), augmented_background.repeat_interleave(FRAMES, 0))
-            images = contrast[:, list(CROP_CONTRAST)].unflatten(0, (-1, FRAMES)).flatten(1, 2)
-            centers = self._jittered(linked[-1].centroids)
-            boxes = boxes_around(centers.detach(), _CROP_EXTENT)
-            masks = torch.stack([frame.masks for frame in linked[-FRAMES:]], 2).flatten(0, 1)
-            # The center of cell k of a mask is at pixel 2 k + ½.
-            channels = [crop(images, boxes, self.crop), crop(masks, boxes - 0.5, self.crop, 0.5)]
-            if self.flow is not None:
-                channels.append(self._motion(recent, boxes, tracks, context, frames.shape[1]))
-            crops = torch.cat(channels, 1)
-            observation = self._state(crops, centers, linked[-FRAMES:], tracks, context, frames.shape[1])
-            code = self._looks(frames, times, linked, context) if looks else None
-        observation = replace(observation, properties=values or None, property_std=stds or None, appearance=code)
-        return observation, Segmentation(logits, background, linked[-FRAMES:])
+        return Reading(recent, behind, background, logits, linked, times, tracks)
 
     def observe(
         self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
@@ -261,21 +297,14 @@ class TableEncoder(SegmentingEncoder):
         """Centers of crops; displaced in training, so that the network learns to read places, not to trust them."""
         return centers + _PLACE_JITTER * torch.randn(centers.shape).to(centers) if self.training else centers
 
-    def _state(
-        self,
-        crops: Tensor,
-        centers: Tensor,
-        instances: list[Instances],
-        tracks: Tracks,
-        context: ClipContext,
-        count: int,
-    ) -> Observation:
-        """State in the last of `count` frames: center of the crop and slope, corrected by the network on crops."""
+    def _state(self, crops: Tensor, centers: Tensor, reading: Reading, context: ClipContext) -> Observation:
+        """State in the last frame: center of the crop and slope, corrected by the network on crops."""
+        instances, tracks = reading.linked[-FRAMES:], reading.tracks
         corrections = self._correct(crops).unflatten(0, (-1, self.slots))
         limit = _MAX_CORRECTION
         shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
         place = (centers + shift)[:, None]
-        position = self._on_table(place, radius_of(tracks.area), context, [count - 1])[:, 0]
+        position = self._on_table(place, radius_of(tracks.area), context, [reading.times[-1]])[:, 0]
         velocity = (tracks.slope + rate) / self.dt
         still = torch.zeros_like(position[..., :1])
         q, v = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))
@@ -294,9 +323,9 @@ class TableEncoder(SegmentingEncoder):
         )
 
     @torch.no_grad()
-    def _motion(
-        self, recent: Tensor, boxes: Tensor, tracks: Tracks, context: ClipContext, count: int
-    ) -> Float[Tensor, "objects channels crop crop"]:
+    def motion_crops(
+        self, frames: Tensor, boxes: Tensor, side: int, tracks: Tracks, context: ClipContext
+    ) -> Float[Tensor, "objects channels side side"]:
         """Motion on the table of each pixel around an object, less the object's own slope, px a frame.
 
         Optical flow leads from a pixel of the last frame to its place in an earlier one. Both places are mapped to the
@@ -304,20 +333,21 @@ class TableEncoder(SegmentingEncoder):
         as they are: augmentation does not change what moves, and `CachedFlow` meets the same pairs again.
         """
         assert self.flow is not None
+        recent, count = brightness(frames[:, -FRAMES:]), frames.shape[1]
         batch, earlier = len(recent), FRAMES - 1
         pairs = recent[:, -1:].expand(-1, earlier, -1, -1, -1), recent[:, :-1].flip(1)
         flows = self.flow(*(part.flatten(0, 1) for part in pairs)).unflatten(0, (batch, -1)).flatten(1, 2)
         # (batch, earlier frames, objects × samples, 2), and the same of the points that flow leads away from.
-        moves = crop(flows, boxes, self.crop).unflatten(0, (batch, -1)).unflatten(2, (earlier, 2))
+        moves = crop(flows, boxes, side).unflatten(0, (batch, -1)).unflatten(2, (earlier, 2))
         moves = moves.permute(0, 2, 1, 4, 5, 3).flatten(2, 4)
-        points = sample_points(boxes, self.crop).unflatten(0, (batch, -1)).flatten(1, 2)[:, None]
-        radius = radius_of(tracks.area).repeat_interleave(self.crop**2, 2).expand(-1, FRAMES, -1)
+        points = sample_points(boxes, side).unflatten(0, (batch, -1)).flatten(1, 2)[:, None]
+        radius = radius_of(tracks.area).repeat_interleave(side**2, 2).expand(-1, FRAMES, -1)
         times = [count - 1 - gap for gap in range(FRAMES)]
         places = self._on_table(torch.cat([points, points + moves], 1), radius, context, times)
         gaps = torch.arange(1, FRAMES).to(boxes)[:, None, None]
         motion = ((places[:, :1] - places[:, 1:]) / gaps).unflatten(2, (self.slots, -1))
         motion = (motion - tracks.slope[:, None, :, None]).clamp(-_MAX_MOTION, _MAX_MOTION)
-        return motion.permute(0, 2, 1, 4, 3).reshape(-1, MOTION_CHANNELS, self.crop, self.crop)
+        return motion.permute(0, 2, 1, 4, 3).reshape(-1, MOTION_CHANNELS, side, side)
 
     def _correct(self, crops: Tensor) -> Float[Tensor, "objects outputs"]:
         """Outputs of the network on the crop of each object; in training as if the crops were mirrored at random."""

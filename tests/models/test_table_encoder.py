@@ -11,9 +11,10 @@ from torch.nn import functional
 
 from physvision.core import State
 from physvision.models import BallCamera, CameraDecoder, ClipContext, TableEncoder, VggEncoder, table_encoder
-from physvision.models.segmentation import contrast_channels
+from physvision.models.segmentation import DIFFERENCE_GAIN, contrast_channels
 from physvision.models.segmenting_encoder import SegmentingEncoder
-from physvision.models.table_encoder import CROP_CHANNELS, CROP_OUTPUTS
+from physvision.models.table_crops import COLOR_CROP_CHANNELS, CROP_CHANNELS, BallCropSettings, crop_channels
+from physvision.models.table_encoder import CROP_OUTPUTS
 from physvision.models.table_motion import TableMotion, TableMotionSettings
 from physvision.models.tabletop import back_project, project, tabletop
 
@@ -241,3 +242,19 @@ def test_an_engine_changes_what_is_observed_in_evaluation_and_the_window_alone_s
     observation, own = fitted.observe(frames), plain.observe(frames)
     assert observation.positions.shape == own.positions.shape
     assert not torch.equal(observation.velocities, own.velocities)
+
+
+def test_with_colors_crops_tell_a_hue_that_brightness_does_not():
+    """A ball as bright as the cloth: only its colors differ."""
+    background = torch.full((1, 3, 64, 64), 0.5)
+    frames = background[:, None].repeat(1, 3, 1, 1, 1)
+    frames[:, :, :, 20:28, 20:28] = torch.tensor([0.7, 0.5, 0.3])[:, None, None]
+    channels = crop_channels(frames, background, colors=True).unflatten(1, (3, -1))
+    assert torch.equal(channels[0, 1, -3:, 24, 24], DIFFERENCE_GAIN * (frames - background[:, None])[0, 1, :, 24, 24])
+    assert torch.equal(channels[:, :, :5], contrast_channels(frames[0], background.expand(3, -1, -1, -1))[None])
+    assert float(channels[0, 1, 0, 24, 24]) == pytest.approx(0.0, abs=1e-6)
+    network = VggEncoder(COLOR_CROP_CHANNELS, CROP_OUTPUTS, 0.05, 2, 0.0)
+    encoder = TableEncoder(
+        2, (64, 64), 1 / 30, network, BallCamera(2), codes=0, crops=BallCropSettings(64, True)
+    ).eval()
+    assert encoder.observe(frames).positions.isfinite().all()

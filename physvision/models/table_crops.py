@@ -1,0 +1,51 @@
+"""Channels of the crops around balls that a network reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from physvision.core.checks import check_count
+from physvision.models.segmentation import CONTRAST_CHANNELS, DIFFERENCE_GAIN, contrast_channels
+from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES
+
+CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
+# With colors, a crop has all contrast channels, and the difference of each color from the background.
+COLOR_CROP_CHANNELS = (CONTRAST_CHANNELS + 3 + 1) * FRAMES
+# With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
+MOTION_CHANNELS = 2 * (FRAMES - 1)
+
+
+@dataclass(frozen=True)
+class BallCropSettings:
+    """Tuning numbers of the crops of 20 px around balls.
+
+    Attributes:
+        side: Number of samples along each side. VGG-11 halves it five times, so that 64 leave it 2 × 2 cells.
+        colors: If true, crops have saturation and the difference of each color from the background, too: the dark side
+            of a ball differs from its shadow in these alone.
+    """
+
+    side: int = 32
+    colors: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("side", self.side)
+
+
+def crop_channels(
+    recent: Float[Tensor, "batch times 3 height width"],
+    background: Float[Tensor, "batch 3 height width"],
+    colors: bool,
+) -> Float[Tensor, "batch channels height width"]:
+    """Channels of the last frames that the network on crops reads, those of one frame after another."""
+    frames, behind = recent.flatten(0, 1), background.repeat_interleave(recent.shape[1], 0)
+    channels = contrast_channels(frames, behind)
+    if colors:
+        channels = torch.cat([channels, DIFFERENCE_GAIN * (frames - behind)], 1)
+    else:
+        channels = channels[:, list(CROP_CONTRAST)]
+    return channels.unflatten(0, (len(recent), -1)).flatten(1, 2)
