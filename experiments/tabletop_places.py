@@ -28,6 +28,7 @@ from physvision.models import PredictiveAutoencoder, TableEncoder, load, save
 from physvision.models.checkpoints import build, stored_configuration
 from physvision.models.roi import boxes_around, crop
 from physvision.models.segmentation import match_order
+from physvision.models.segmenting_encoder import recolored
 from physvision.models.table_crops import COLOR_CROP_CHANNELS, MOTION_CHANNELS, crop_channels
 from physvision.models.table_encoder import CROP_OUTPUTS
 from physvision.models.tabletop import project
@@ -126,11 +127,7 @@ def labeled_windows(data: Path, fraction: float) -> Iterator[Sample]:
 def augmented(patches: Patches) -> tuple[Tensor, Tensor, Tensor]:
     """Crops of patches as if clip, camera and ball were others, with place and rate from the crop's middle."""
     count = len(patches)
-    frames, background = patches.frames.unflatten(1, (3, 3)), patches.background
-    order = torch.rand(count, 3).argsort(1)[:, :, None, None]
-    gain, offset = 0.7 + 0.6 * torch.rand(count, 1, 1, 1), 0.2 * torch.rand(count, 1, 1, 1) - 0.1
-    frames = gain[:, None] * frames.gather(2, order[:, None].expand_as(frames)) + offset[:, None]
-    background = gain * background.gather(1, order.expand_as(background)) + offset
+    frames, background = recolored(patches.frames.unflatten(1, (3, 3)), patches.background)
     frames = frames + 0.015 * torch.rand(count, 1, 1, 1, 1) * torch.randn_like(frames)
     angle, scale = 2 * math.pi * torch.rand(count), (0.2 * torch.randn(count)).exp().clamp(0.75, 1.33)
     mirror = 1.0 - 2.0 * (torch.rand(count) < 0.5).float()

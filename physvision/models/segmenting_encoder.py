@@ -177,15 +177,7 @@ class SegmentingEncoder(Encoder):
 
     def _augmented(self, recent: Tensor, background: Tensor) -> tuple[Tensor, Tensor]:
         """The last frames and the background; in training as if the clip had other colors and light."""
-        if not self.training:
-            return recent, background
-        batch = len(recent)
-        order = torch.rand(batch, 3).argsort(1).to(recent.device)[:, :, None, None]
-        gain, offset = (
-            (low + (high - low) * torch.rand(batch, 1, 1, 1)).to(recent) for low, high in (_GAINS, _OFFSETS)
-        )
-        colored = gain[:, None] * recent.gather(2, order[:, None].expand_as(recent)) + offset[:, None]
-        return colored, gain * background.gather(1, order.expand_as(background)) + offset
+        return recolored(recent, background) if self.training else (recent, background)
 
     def _segment(self, recent: Tensor, background: Tensor) -> Tensor:
         """Segment the last frames; in training as if the clip had another orientation."""
@@ -238,6 +230,17 @@ class SegmentingEncoder(Encoder):
         layers = torch.cat([brightness(frames[:, times]), covered], 2)
         images, covered = self._registered(layers, times, end, context).split([3, 1], 2)
         return uncovered_median(images, covered > 0.0)
+
+
+def recolored(
+    recent: Float[Tensor, "batch times 3 height width"], background: Float[Tensor, "batch 3 height width"]
+) -> tuple[Tensor, Tensor]:
+    """Frames and their background as if each clip had other colors and light, at random."""
+    batch = len(recent)
+    order = torch.rand(batch, 3).argsort(1).to(recent.device)[:, :, None, None]
+    gain, offset = ((low + (high - low) * torch.rand(batch, 1, 1, 1)).to(recent) for low, high in (_GAINS, _OFFSETS))
+    colored = gain[:, None] * recent.gather(2, order[:, None].expand_as(recent)) + offset[:, None]
+    return colored, gain * background.gather(1, order.expand_as(background)) + offset
 
 
 def start_small(network: nn.Module) -> None:
