@@ -29,21 +29,26 @@ from physvision.models.checkpoints import build, stored_configuration
 from physvision.models.roi import boxes_around, crop
 from physvision.models.segmentation import match_order
 from physvision.models.segmenting_encoder import recolored
-from physvision.models.table_crops import COLOR_CROP_CHANNELS, MOTION_CHANNELS, crop_channels
-from physvision.models.table_encoder import CROP_OUTPUTS
+from physvision.models.table_crops import (
+    COLOR_CROP_CHANNELS,
+    CROP_EXTENT,
+    CROP_OUTPUTS,
+    MOTION_CHANNELS,
+    crop_channels,
+    decode,
+)
 from physvision.models.tabletop import project
 from physvision.models.trial_properties import robust_likelihood
 from physvision.trainers.batches import context_of
 
-# Half the side of a patch, and side of the crop that the network reads, px of the frame; samples along that side.
-REACH, EXTENT, SIDE = 20, 20.0, 64
+# Half the side of a patch, px of the frame, and samples along the side of the crop that the network reads.
+REACH, SIDE = 20, 64
 # A ball that segmentation shows farther from its true place is another, px.
 MAX_DISTANCE = 4.0
 # Weight of the likelihood of the standard deviations, and where it turns from normal to exponential.
 STD_WEIGHT, OUTLIER = 0.1, 3.0
-# Standard deviations of place (px) and rate (px a frame) at an output of zero, and where their errors count linearly.
-INITIAL_STD, HUBER_SCALES = (1.0, 0.5), (0.25, 0.1)
-LIMIT = 4.0
+# Errors of place (px) and rate (px a frame) beyond which they count linearly.
+HUBER_SCALES = (0.25, 0.1)
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ def crops_of(patches: Patches, middle: Tensor, axes: Tensor, scale: Tensor) -> t
     images = crop_channels(patches.frames.unflatten(1, (3, 3)), patches.background, True)
     images = patches.inside * torch.cat([images, patches.masks, patches.motion], 1)
     cells = (torch.arange(SIDE) + 0.5) / SIDE - 0.5
-    grid = EXTENT * torch.stack(torch.meshgrid(cells, cells, indexing="xy"), -1)
+    grid = CROP_EXTENT * torch.stack(torch.meshgrid(cells, cells, indexing="xy"), -1)
     at = middle[:, None, None] + scale[:, None, None, None] * torch.einsum("nij,hwj->nhwi", axes, grid)
     images = functional.grid_sample(images, at / REACH, padding_mode="border", align_corners=True)
     inverse = axes.mT / scale[:, None, None]
@@ -150,12 +155,6 @@ def crops_of(patches: Patches, middle: Tensor, axes: Tensor, scale: Tensor) -> t
     motion = torch.einsum("nij,ngjhw->ngihw", inverse, motion).flatten(1, 2)
     place, rate = (torch.einsum("nij,nj->ni", inverse, part) for part in (patches.place - middle, patches.rate))
     return torch.cat([images[:, :-MOTION_CHANNELS], motion], 1), place, rate
-
-
-def errors_of(outputs: Tensor, place: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
-    """Errors of places and rates, and their standard deviations, (balls, 4)."""
-    errors = LIMIT * torch.tanh(outputs[:, :4] / LIMIT) - torch.cat([place, rate], 1)
-    return errors, outputs.new_tensor(INITIAL_STD).repeat_interleave(2) * outputs[:, 4:].clamp(-5.0, 2.0).exp()
 
 
 def loss_of(errors: Tensor, stds: Tensor) -> Tensor:
@@ -214,7 +213,8 @@ def main(
     distances: list[float] = []
     for update in range(updates):
         crops, place, rate = augmented(patches.of(torch.randint(len(patches), (64,))))
-        errors, stds = errors_of(network(crops), place, rate)
+        corrections, stds = decode(network(crops))
+        errors = corrections - torch.cat([place, rate], 1)
         optimizer.zero_grad()
         loss_of(errors, stds).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 5.0)

@@ -458,7 +458,7 @@ def test_augmented_patches_show_a_ball_where_they_say_that_it_is():
     )
     crops, target, moved = places.augmented(patches)
     mask = crops[:, -5]
-    cells = places.EXTENT * ((torch.arange(places.SIDE) + 0.5) / places.SIDE - 0.5)
+    cells = places.CROP_EXTENT * ((torch.arange(places.SIDE) + 0.5) / places.SIDE - 0.5)
     weight = mask / mask.sum((1, 2), keepdim=True)
     centers = torch.stack([(weight * cells).sum((1, 2)), (weight * cells[:, None]).sum((1, 2))], 1)
     whole = target.norm(dim=1) < 4.0  # the crop holds all of the blob

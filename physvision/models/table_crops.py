@@ -1,4 +1,4 @@
-"""Channels of the crops around balls that a network reads."""
+"""Channels of the crops around balls that a network reads, and the numbers that it returns."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
 COLOR_CROP_CHANNELS = (CONTRAST_CHANNELS + 3 + 1) * FRAMES
 # With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
 MOTION_CHANNELS = 2 * (FRAMES - 1)
+CROP_OUTPUTS = 8
+# Side of the crop around each ball, px of the frame.
+CROP_EXTENT = 20.0
+# Largest correction, px and px a frame.
+_MAX_CORRECTION = 4.0
+# Standard deviations of position (px) and velocity (px a frame) before training, and limits of what is added to their
+# logarithms.
+_INITIAL_STD = (1.0, 0.5)
+_LOG_STD = (-5.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -49,3 +58,12 @@ def crop_channels(
     else:
         channels = channels[:, list(CROP_CONTRAST)]
     return channels.unflatten(0, (len(recent), -1)).flatten(1, 2)
+
+
+def decode(
+    outputs: Float[Tensor, "*batch outputs"],
+) -> tuple[Float[Tensor, "*batch 4"], Float[Tensor, "*batch 4"]]:
+    """Corrections of position (px) and velocity (px a frame) by a network, and their standard deviations."""
+    corrections = _MAX_CORRECTION * torch.tanh(outputs[..., :4] / _MAX_CORRECTION)
+    initial = outputs.new_tensor(_INITIAL_STD).repeat_interleave(2)
+    return corrections, initial * outputs[..., 4:].clamp(*_LOG_STD).exp()

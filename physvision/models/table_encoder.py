@@ -27,20 +27,20 @@ from physvision.models.segmenting_encoder import (
     SegmentingEncoder,
     start_small,
 )
-from physvision.models.table_crops import MOTION_CHANNELS, BallCropSettings, crop_channels
+from physvision.models.table_crops import (
+    CROP_EXTENT,
+    CROP_OUTPUTS,
+    MOTION_CHANNELS,
+    BallCropSettings,
+    crop_channels,
+    decode,
+)
 from physvision.models.table_motion import TableMotion
 from physvision.models.tabletop import back_project
 from physvision.models.trial_properties import TrackPropertyHead, Tracks, radius_of
 
-CROP_OUTPUTS = 8
-# Side of the crop around each ball, px of the frame.
-_CROP_EXTENT = 20.0
 # Largest difference of a pixel's motion from the object's, px a frame: beyond it flow is wrong, or of other objects.
 _MAX_MOTION = 3.0
-# Standard deviations of position (px) and velocity (px a frame) before training.
-_INITIAL_STD = (1.0, 0.5)
-_LOG_STD = (-5.0, 2.0)
-_MAX_CORRECTION = 4.0
 # Standard deviation of the crops' displacement in training, px.
 _PLACE_JITTER = 1.0
 
@@ -146,7 +146,7 @@ class TableEncoder(SegmentingEncoder):
             values, stds = self._properties(reading.tracks, context, self._present(reading.linked))
             images = crop_channels(reading.recent, reading.background, self.crops.colors)
             centers = self._jittered(reading.linked[-1].centroids)
-            boxes = boxes_around(centers.detach(), _CROP_EXTENT)
+            boxes = boxes_around(centers.detach(), CROP_EXTENT)
             channels = [crop(images, boxes, self.crops.side), reading.mask_crops(boxes, self.crops.side)]
             if self.flow is not None:
                 channels.append(self.motion_crops(frames, boxes, self.crops.side, reading.tracks, context))
@@ -300,17 +300,16 @@ class TableEncoder(SegmentingEncoder):
     def _state(self, crops: Tensor, centers: Tensor, reading: Reading, context: ClipContext) -> Observation:
         """State in the last frame: center of the crop and slope, corrected by the network on crops."""
         instances, tracks = reading.linked[-FRAMES:], reading.tracks
-        corrections = self._correct(crops).unflatten(0, (-1, self.slots))
-        limit = _MAX_CORRECTION
-        shift, rate = (limit * torch.tanh(part / limit) for part in (corrections[..., :2], corrections[..., 2:4]))
+        corrections, stds = decode(self._correct(crops).unflatten(0, (-1, self.slots)))
+        shift, rate = corrections.split(2, -1)
         place = (centers + shift)[:, None]
         position = self._on_table(place, radius_of(tracks.area), context, [reading.times[-1]])[:, 0]
         velocity = (tracks.slope + rate) / self.dt
         still = torch.zeros_like(position[..., :1])
         q, v = (torch.cat([part, still], -1).flatten(1) for part in (position, velocity))
-        scale = corrections.new_tensor([_INITIAL_STD[0]] * 2 + [_INITIAL_STD[1] / self.dt] * 2)
-        std = scale * corrections[..., 4:].clamp(*_LOG_STD).exp()
-        q_std, v_std = (functional.pad(part, (0, 1)).flatten(1)[:, None] for part in (std[..., :2], std[..., 2:]))
+        q_std, v_std = (
+            functional.pad(part, (0, 1)).flatten(1)[:, None] for part in (stds[..., :2], stds[..., 2:] / self.dt)
+        )
         masks = torch.stack([frame.masks for frame in instances], 1)
         confidence = instances[-1].confidence[:, None]
         return Observation(

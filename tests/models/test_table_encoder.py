@@ -13,8 +13,13 @@ from physvision.core import State
 from physvision.models import BallCamera, CameraDecoder, ClipContext, TableEncoder, VggEncoder, table_encoder
 from physvision.models.segmentation import DIFFERENCE_GAIN, contrast_channels
 from physvision.models.segmenting_encoder import SegmentingEncoder
-from physvision.models.table_crops import COLOR_CROP_CHANNELS, CROP_CHANNELS, BallCropSettings, crop_channels
-from physvision.models.table_encoder import CROP_OUTPUTS
+from physvision.models.table_crops import (
+    COLOR_CROP_CHANNELS,
+    CROP_CHANNELS,
+    CROP_OUTPUTS,
+    BallCropSettings,
+    crop_channels,
+)
 from physvision.models.table_motion import TableMotion, TableMotionSettings
 from physvision.models.tabletop import back_project, project, tabletop
 

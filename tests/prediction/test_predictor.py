@@ -224,7 +224,8 @@ def test_nothing_in_place_of_a_model_or_a_video(monkeypatch):
     """Where types are not checked before, as for a user."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     expected = "video: expected a file, a clip, frames or an iterator of single frames"
-    with pytest.raises(InputError, match="model: expected a PredictiveAutoencoder, got NoneType; "):
+    advice = r"Predictor\.from_checkpoint\(name\) loads one"
+    with pytest.raises(InputError, match=f"^model: expected a PredictiveAutoencoder, got NoneType; {advice}$"):
         Predictor(None)
     for wrong, kind in ((None, "NoneType"), (5, "int")):
         with pytest.raises(InputError, match=f"^{expected}, got {kind}$"):
