@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from lightning import LightningDataModule
 
 from physvision.core import DataError
 from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.folder import SPLITS
-from physvision.datasets.loading import ResumableLoader
+from physvision.datasets.loading import ResumableDataModule, ResumableLoader
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.windows import ALL_LABELED, DEFAULT_SHAPE, LabelSettings, Windows, WindowShape
 
 
-class DataModule(LightningDataModule):
+class DataModule(ResumableDataModule):
     """Windows of a data set's splits, in batches.
 
     Batches are those of `Windows`. Frames stay bytes, a quarter of the size of floats; `brightness` converts them. In
@@ -58,8 +56,6 @@ class DataModule(LightningDataModule):
         self.shape, self.labels, self.memory = shape, labels, memory
         self.given_properties, self.masks = tuple(given_properties), masks
         self._windows: dict[str, Windows] = {}
-        self._training: ResumableLoader | None = None
-        self._position: dict[str, int] | None = None
 
     def windows(self, split: str) -> Windows:
         """Windows of one split of the data set."""
@@ -85,25 +81,9 @@ class DataModule(LightningDataModule):
         for split in needed.get(stage or "", SPLITS):
             self.windows(split)
 
-    def train_dataloader(self) -> ResumableLoader:
+    def training_loader(self) -> ResumableLoader:
         """Loader of the training split, shuffled; each process reads shards of its own."""
-        self._training = self._loader("train", shuffle=True)
-        if self._position is not None:
-            self._training.load_state_dict(self._position)
-            self._position = None
-        return self._training
-
-    def state_dict(self) -> dict[str, Any]:
-        """Position in the training samples, for a run that is resumed."""
-        # Lightning restores the loader itself too late where the number of updates was asked for before.
-        return {} if self._training is None else self._training.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Resume reading the training samples at a position."""
-        if self._training is not None:
-            self._training.load_state_dict(state_dict)
-        else:
-            self._position = state_dict
+        return self._loader("train", shuffle=True)
 
     def val_dataloader(self) -> ResumableLoader:
         """Loader of the validation split, in order."""

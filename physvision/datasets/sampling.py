@@ -1,18 +1,56 @@
-"""Samplers that decide which rank reads which windows, in which order, with labels in every batch."""
+"""Samplers that decide which rank reads which samples, in which order, with labels in every batch."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
-from torch.utils.data import DistributedSampler
+from torch.utils.data import Dataset, DistributedSampler
 
 from physvision.core import InputError
 from physvision.core.checks import check_count
 from physvision.datasets.windows import Windows, random_stream
 
 
-class ShardSampler(DistributedSampler):
+class ResumableSampler(DistributedSampler):
+    """Distributed sampler whose next epoch can begin after samples that were read before an interruption.
+
+    Attributes:
+        skipped: Number of samples of this rank that the next iteration leaves out at its beginning.
+    """
+
+    skipped: int = 0
+
+    @abstractmethod
+    def indices(self) -> list[int]:
+        """Indices of this rank's samples in this epoch, in the order in which they are read."""
+
+    def __iter__(self) -> Iterator[int]:
+        skipped, self.skipped = self.skipped, 0
+        return iter(self.indices()[skipped:])
+
+
+class EndlessSampler(ResumableSampler):
+    """Sampler of an endless data set, whose length is that of an epoch: each epoch takes the next samples, in order."""
+
+    def __init__(self, dataset: Dataset, rank: int = 0, ranks: int = 1) -> None:
+        """Sample for one process of a training.
+
+        Args:
+            dataset: Data set that has samples beyond its length.
+            rank: Number of this process.
+            ranks: Number of processes.
+        """
+        super().__init__(dataset, num_replicas=ranks, rank=rank, shuffle=False)
+
+    def indices(self) -> list[int]:
+        """Every so many-th sample of this epoch, by the number of processes."""
+        start = self.epoch * self.total_size
+        return list(range(start + self.rank, start + self.total_size, self.num_replicas))
+
+
+class ShardSampler(ResumableSampler):
     """Distributed sampler that deals out whole shards and stratifies every rank's epoch by labels.
 
     Shards are reassigned in every epoch, so that a rank opens and caches only its own files. All ranks draw equally
@@ -48,8 +86,6 @@ class ShardSampler(DistributedSampler):
             )
         super().__init__(windows, num_replicas=ranks, rank=rank, shuffle=shuffle, seed=seed)
         self.windows = windows
-        # Number of windows at the beginning of the next epoch that were read before an interruption.
-        self.skipped = 0
         labels = windows.labeled
         mixed = bool(labels.any() and not labels.all())
         shards = [
@@ -92,7 +128,7 @@ class ShardSampler(DistributedSampler):
         """Number of windows that this rank draws in an epoch."""
         return self._count
 
-    def __iter__(self) -> Iterator[int]:
+    def indices(self) -> list[int]:
         """Windows of this rank in this epoch, in the order in which they are read."""
         epoch = self.epoch if self.shuffle else 0
         remaining, labeled = (stratum[self.rank] for stratum in self._deal(epoch))
@@ -104,8 +140,7 @@ class ShardSampler(DistributedSampler):
             windows = self._interleave(remaining, labeled, int(random.integers(self._count)))
         else:
             windows = np.resize(np.sort(np.concatenate([remaining, labeled])), self._count)
-        skipped, self.skipped = self.skipped, 0
-        return iter(windows[skipped:].tolist())
+        return windows.tolist()
 
     def _interleave(self, remaining: np.ndarray, labeled: np.ndarray, offset: int) -> np.ndarray:
         """All windows of an epoch, the labeled ones at equal distances.

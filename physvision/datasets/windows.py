@@ -17,7 +17,7 @@ from physvision.datasets.recipe import check_number
 from physvision.datasets.sample import IGNORE_INDEX, Sample
 
 # `default_rng(0)` and `default_rng((0, 0))` are one stream: NumPy pads entropy with zeros. Spawn keys are not padded.
-_STREAMS = {"labels": 1, "shards": 2, "order": 3}
+_STREAMS = {"labels": 1, "shards": 2, "order": 3, "augmentation": 4}
 
 
 def random_stream(seed: int, purpose: str, *indices: int) -> np.random.Generator:
@@ -25,7 +25,7 @@ def random_stream(seed: int, purpose: str, *indices: int) -> np.random.Generator
 
     Args:
         seed: Seed that the user chose.
-        purpose: "labels", "shards" or "order".
+        purpose: "labels", "shards", "order" or "augmentation".
         indices: Numbers that tell streams of one purpose apart, such as epoch and rank.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS[purpose], *indices)))

@@ -197,13 +197,16 @@ def _bicubic_matrix(cells: int, size: int) -> Tensor:
 
 
 class FlowPairs(Dataset[FlowSample]):
-    """Data set of batches of synthetic frame pairs, drawn on access from the seed and the batch's index."""
+    """Endless data set of batches of synthetic frame pairs, drawn on access from the seed and the batch's index.
+
+    Its length is that of an epoch; later indices are of later epochs.
+    """
 
     def __init__(self, batches: int, batch: int, seed: int) -> None:
         """Set the size and the seed of the data set.
 
         Args:
-            batches: Number of batches.
+            batches: Number of batches an epoch.
             batch: Number of pairs per batch.
             seed: Seed of all batches.
         """
@@ -213,6 +216,6 @@ class FlowPairs(Dataset[FlowSample]):
         return self.batches
 
     def __getitem__(self, index: int) -> FlowSample:
-        if not 0 <= index < self.batches:
-            raise IndexError(index)
-        return self.recipe.draw(self.batch, torch.Generator().manual_seed(self.seed * 1_000_003 + index))
+        epoch, number = divmod(index, self.batches)
+        seed = (self.seed + 2 * epoch) * 1_000_003 + number  # epochs of even seeds share none with odd seeds
+        return self.recipe.draw(self.batch, torch.Generator().manual_seed(seed))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from lightning import LightningDataModule, LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.nn import functional
@@ -14,9 +13,11 @@ from torch.optim.lr_scheduler import OneCycleLR
 from torch.utils.data import DataLoader
 
 from physvision.core.checks import check_count, check_positive
+from physvision.datasets.loading import ResumableDataModule, ResumableLoader
+from physvision.datasets.sampling import EndlessSampler
 from physvision.perception.flow import PyramidFlow, endpoint_error
 from physvision.perception.synthetic_flow import FlowPairs, FlowSample
-from physvision.trainers.checkpoints import keep_checkpoints_whole
+from physvision.trainers.resuming import ResumableTraining
 
 _SOFT = 1e-2  # px: smaller errors count by their square
 # Error of an object's mean flow that counts as one, and below which errors count by their square, px.
@@ -26,7 +27,7 @@ _MIN_AREA = 5.0
 _WARMUP_FRACTION = 0.1  # of the updates, in which the learning rate rises
 
 
-class FlowTraining(LightningModule):
+class FlowTraining(ResumableTraining):
     """Trains a `PyramidFlow` by the end-point error at all its levels, in pixels of the finest."""
 
     def __init__(
@@ -49,10 +50,6 @@ class FlowTraining(LightningModule):
         self.network = network
         self.learning_rate, self.shapes = check_positive("learning_rate", learning_rate), shapes
         self.object_weight = object_weight
-
-    def setup(self, stage: str) -> None:
-        """Write checkpoints that are whole or not there."""
-        keep_checkpoints_whole(self.trainer)
 
     def training_step(self, batch: FlowSample, batch_idx: int) -> Tensor:
         """The loss of a batch."""
@@ -92,6 +89,7 @@ class FlowTraining(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Save the network's configuration beside its weights."""
+        super().on_save_checkpoint(checkpoint)
         checkpoint["flow"] = {"levels": self.network.levels, "width": self.network.width}
 
 
@@ -108,8 +106,8 @@ def _robust(flow: Tensor, truth: Tensor, weight: Tensor) -> Tensor:
     return (distance * weight[:, 0]).mean()
 
 
-class FlowData(LightningDataModule):
-    """Synthetic pairs: the same for the same seed, others for validation."""
+class FlowData(ResumableDataModule):
+    """Synthetic pairs: the same for the same seed, others in each epoch and for validation."""
 
     def __init__(
         self,
@@ -133,15 +131,13 @@ class FlowData(LightningDataModule):
         self.validation_batches = check_count("validation_batches", validation_batches, 0)
         self.seed, self.workers = check_count("seed", seed, 0), check_count("workers", workers, 0)
 
-    def train_dataloader(self) -> DataLoader:
-        """The pairs of this epoch: `reload_dataloaders_every_n_epochs: 1` makes each epoch draw its own."""
-        epoch = self.trainer.current_epoch if self.trainer is not None else 0
-        return self._loader(self.batches, 2 * (1_000 * self.seed + epoch))
+    def training_loader(self) -> ResumableLoader:
+        """Loader of pairs that are rendered as they are needed; each process renders its own."""
+        ranks = (0, 1) if self.trainer is None else (self.trainer.global_rank, self.trainer.world_size)
+        pairs = FlowPairs(self.batches, self.batch_size, 2_000 * self.seed)
+        return ResumableLoader(EndlessSampler(pairs, *ranks), None, num_workers=self.workers)
 
     def val_dataloader(self) -> DataLoader:
         """Load pairs that training never uses."""
-        return self._loader(self.validation_batches, 2 * self.seed + 1)
-
-    def _loader(self, batches: int, seed: int) -> DataLoader:
-        pairs = FlowPairs(batches, self.batch_size, seed)
+        pairs = FlowPairs(self.validation_batches, self.batch_size, 2 * self.seed + 1)
         return DataLoader(pairs, batch_size=None, num_workers=self.workers)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from physvision.core import State, brightness
 from physvision.datasets import DataModule, LabelSettings, Sample, WindowShape
+from physvision.datasets.windows import random_stream
 from physvision.models.camera_decoder import render_layers
 from physvision.models.tabletop import BallCamera, back_project, park_states, project, tabletop_leaves
 from physvision.perception.synthetic_flow import FlowSample
@@ -54,11 +55,14 @@ class LabeledFlowData(DataModule):
         """Compute the flow of each pair; in training over part of the gap, recolored and mirrored, all at random."""
         if self.trainer is None or not self.trainer.training:
             return self.flow_sample(batch)
-        pair = self.flow_sample(batch, int(torch.randint(batch.frames.shape[1] - 1, ())))
-        order = torch.randperm(3)
+        # A resumed run has the chances of one that was not interrupted.
+        place = self.state_dict()
+        random = random_stream(self.seed, "augmentation", place["epoch"], place["batches"], self.trainer.global_rank)
+        pair = self.flow_sample(batch, int(random.integers(batch.frames.shape[1] - 1)))
+        order = random.permutation(3).tolist()
         first, second, flow, shapes = pair.first[:, order], pair.second[:, order], pair.flow, pair.shapes
         for axis, component in ((-1, 0), (-2, 1)):
-            if bool(torch.rand(()) < 0.5):
+            if random.random() < 0.5:
                 first, second, flow, shapes = (image.flip(axis) for image in (first, second, flow, shapes))
                 flow[:, component] *= -1.0
         return FlowSample(first, second, flow, shapes)

@@ -8,9 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from lightning import LightningModule
 from lightning.pytorch.utilities.rank_zero import rank_zero_warn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
@@ -20,22 +18,23 @@ from physvision.core import InputError, State, TrainingError
 from physvision.datasets import Sample
 from physvision.datasets.modules import DataModule
 from physvision.models import Forecast, Observation, PredictiveAutoencoder, TableEncoder, build
-from physvision.models.checkpoints import check_weights_match, stored_configuration
+from physvision.models.checkpoints import stored_configuration
 from physvision.models.object_order import aligned, with_empty_slots
 from physvision.models.segmenting_encoder import Segmentation, SegmentingEncoder
 from physvision.models.tabletop import park_states
 from physvision.trainers.batches import check_finite, context_of, divergence_message, frozen, with_labels
-from physvision.trainers.checkpoints import fault_of_loading, keep_checkpoints_whole, load_weights
+from physvision.trainers.checkpoints import fault_of_loading, load_weights
 from physvision.trainers.encoder_terms import estimate_terms, later_terms, segmentation_terms
 from physvision.trainers.metrics import PredictionMetrics
 from physvision.trainers.optimization import adam, clip_gradients
+from physvision.trainers.resuming import ResumableTraining
 from physvision.trainers.segmentation import SegmentationSupervision
 from physvision.trainers.stages import FROM_RANDOM_WEIGHTS, Stages
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
 
 
-class PredictionTraining(LightningModule):
+class PredictionTraining(ResumableTraining):
     """Trains a `PredictiveAutoencoder` to predict states and frames."""
 
     def __init__(
@@ -107,12 +106,10 @@ class PredictionTraining(LightningModule):
         if isinstance(self.model.encoder, SegmentingEncoder):
             self.segmentation = segmentation or SegmentationSupervision()
             self.segmentation.start(self.model.encoder.segmentation)
-        # Of what is left to chance in an update: dropout, disturbances. A checkpoint keeps it.
-        self.seed = torch.initial_seed() % 2**63
 
     def setup(self, stage: str) -> None:
         """Refuse data whose frames are not the engine's steps: every velocity would be wrong by one factor."""
-        keep_checkpoints_whole(self.trainer)
+        super().setup(stage)
         if stage == "fit" and (fault := fault_of_loading(self.model)) is not None:
             rank_zero_warn(f"no checkpoint of this training can be exported or used by predict: {fault}")
         if stage == "fit" and self.stages.weights and self.trainer.ckpt_path is None:
@@ -138,11 +135,6 @@ class PredictionTraining(LightningModule):
         """Predict `steps` steps past the last of `frames`."""
         return self.model(frames, steps, rendered_steps, self.truncate)
 
-    def on_train_batch_start(self, batch: Sample, batch_idx: int) -> None:
-        """Give each update chances of its own, so that a run that is resumed has those of one that was not."""
-        place = (self.seed, self.current_epoch, batch_idx, self.global_rank)
-        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1)[0]))
-
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """Compute the loss of a batch."""
         check_finite(batch)
@@ -165,7 +157,7 @@ class PredictionTraining(LightningModule):
             self.log("train/failed", failed, on_step=False, on_epoch=True, sync_dist=True, batch_size=size)
         return terms["loss"]
 
-    def on_train_batch_end(self, outputs: Any, batch: Sample, batch_idx: int) -> None:
+    def after_update(self) -> None:
         """Average the weights of the segmentation's teacher."""
         if self.segmentation is not None:
             assert isinstance(self.model.encoder, SegmentingEncoder)
@@ -390,11 +382,6 @@ class PredictionTraining(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what rebuilds the model beside its weights, as text, if all its parts are registered."""
-        checkpoint["seed"] = self.seed
+        super().on_save_checkpoint(checkpoint)
         with suppress(InputError):
             checkpoint["configuration"] = json.dumps(stored_configuration(self.model))
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse weights of another architecture, saying where they differ."""
-        check_weights_match("checkpoint", self.state_dict(), checkpoint["state_dict"])
-        self.seed = int(checkpoint.get("seed", self.seed))

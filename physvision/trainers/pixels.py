@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +20,6 @@ from physvision.control.pixels import (
 )
 from physvision.control.policies import MlpPolicy
 from physvision.core import InputError
-from physvision.trainers.checkpoints import keep_checkpoints_whole
 from physvision.trainers.policies import PolicyTraining
 
 _SHORT, _LONG, _EPISODE = 50, 100, 150  # decisions: at first, while starts widen, and then
@@ -110,10 +108,6 @@ class PendulumTraining(PolicyTraining):
             self.register_buffer(name, torch.zeros((), dtype=torch.float64))
         self.progress.fill_(progress)
 
-    def setup(self, stage: str) -> None:
-        """Make the trainer write checkpoints atomically."""
-        keep_checkpoints_whole(self.trainer)
-
     def choose_episode(self) -> None:
         """Set initial states, length and noise of the next episode."""
         course_at(self.course, float(self.progress))
@@ -122,13 +116,14 @@ class PendulumTraining(PolicyTraining):
 
     def on_train_batch_start(self, batch: int, batch_idx: int) -> None:
         """Set up the episode and the learning rate."""
+        super().on_train_batch_start(batch, batch_idx)
         self.choose_episode()
         fallen = 0.5 - 0.5 * math.cos(math.pi * min(1.0, float(self.settled)))
         for group in self.optimizers(use_pl_optimizer=False).param_groups:  # pyright: ignore[reportAttributeAccessIssue]
             group["lr"] = self.learning_rate * (1 + (_FINAL_LR_FACTOR - 1) * fallen)
         self._start_s = time.process_time()
 
-    def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:
+    def after_update(self) -> None:
         """Measure the success rate, and advance the curriculum if it is high enough."""
         assert self.last is not None
         final = self.last.trajectory.final

@@ -5,15 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from lightning import LightningModule
 from torch import Tensor
 from torch.optim import Adam, Optimizer
-from torch.utils.data import DataLoader
+from torch.utils.data import Dataset
 
 from physvision.control.policies import ControlTask, Policy, PolicyRollout, rollout_policy
+from physvision.datasets.loading import ResumableLoader
+from physvision.datasets.sampling import EndlessSampler
+from physvision.trainers.resuming import ResumableTraining
 
 
-class PolicyTraining(LightningModule):
+class Updates(Dataset[int]):
+    """Endless data set of the numbers of updates."""
+
+    def __init__(self, updates: int) -> None:
+        """Set the number of updates an epoch."""
+        self.updates = updates
+
+    def __len__(self) -> int:
+        return self.updates
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class PolicyTraining(ResumableTraining):
     """Trains a policy on a task, an episode of all worlds an update.
 
     Four habits keep gradients through long episodes useful, and each can be left out: the loss is averaged over time,
@@ -52,18 +68,18 @@ class PolicyTraining(LightningModule):
             limit: largest norm of a world's backward signal between periods, beside the weight that its loss in one of
                 them has in the mean; only of `rollout_policy`. None for no limit.
         """
-        super().__init__()
+        super().__init__(seed)
         self.policy, self.task = policy, task
-        self.updates, self.batch, self.seed = updates, batch, seed
+        self.updates, self.batch = updates, batch
         self.learning_rate, self.averaged, self.decay, self.clip = learning_rate, averaged, decay, clip
         self.player, self.limit = player, limit
         self.last: PolicyRollout | None = None
         if still:
             policy.zero_output()
 
-    def train_dataloader(self) -> DataLoader:
-        """Load the indices of the updates."""
-        return DataLoader(range(self.updates), batch_size=None)  # pyright: ignore[reportArgumentType]
+    def train_dataloader(self) -> ResumableLoader:
+        """Load the numbers of the updates."""
+        return ResumableLoader(EndlessSampler(Updates(self.updates)), None)
 
     def training_step(self, batch: int, batch_idx: int) -> Tensor:
         """Compute the loss of an episode, and keep its rollout as `last`."""

@@ -12,6 +12,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from physvision.core import TrainingError
 from physvision.core.resources import find
+from physvision.perception.flow import PyramidFlow
+from physvision.trainers import FlowData, FlowTraining, PendulumTraining
 from physvision.trainers.commands import read_checkpoint
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
@@ -54,6 +56,43 @@ def test_any_checkpoint_leads_to_the_same_end(tmp_path, training, data, length, 
         again.fit(resumed, data(workers=workers), ckpt_path=tmp_path / f"step={step}.ckpt")
         assert again.global_step == first.global_step
         assert torch.equal(weights(resumed), weights(whole)), step
+
+
+def flow():
+    """A training of a flow network on synthetic pairs, three updates an epoch."""
+    torch.manual_seed(3)
+    return FlowTraining(PyramidFlow(1, 4)), FlowData(batches=3, batch_size=2, validation_batches=1)
+
+
+def pendulum(**options):
+    """A training of a policy, two updates an epoch."""
+    return PendulumTraining(batch=2, updates=2, settling=4, **options), None
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "epochs", "steps"),
+    [
+        (flow, {}, 2, (1, 3, 4)),
+        (pendulum, {"sees": "state", "progress": 0.5, "widening": 4}, 1, (1,)),
+        pytest.param(pendulum, {"progress": 1.0, "noise": 0.1}, 1, (1,), marks=pytest.mark.extended),
+        (pendulum, {"sees": "state", "progress": 1.0}, 2, (2, 3)),
+    ],
+    ids=["flow", "widening starts", "noise", "falling rate"],
+)
+def test_any_checkpoint_of_flow_and_policies_leads_to_the_same_end(tmp_path, make, options, epochs, steps):
+    """In the middle of an epoch, at its last update, and in the next one."""
+    whole, data = make(**options)
+    trainer(tmp_path, max_epochs=epochs).fit(whole, data)
+    for step in steps:
+        resumed, data = make(**options)
+        torch.manual_seed(step)  # the chances of this process are not those of the first
+        with torch.no_grad():
+            for parameter in resumed.parameters():
+                parameter.zero_()
+        trainer(tmp_path / "again", max_epochs=epochs).fit(resumed, data, ckpt_path=tmp_path / f"step={step}.ckpt")
+        expected = whole.state_dict()
+        for name, value in resumed.state_dict().items():
+            assert name == "spent" or torch.equal(value, expected[name]), (step, name)
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path, training, data):
