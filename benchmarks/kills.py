@@ -32,7 +32,7 @@ sys.path.append(str(Path(__file__).parents[1] / "experiments"))
 from claims import Claim, write_claims
 
 # Files that hold a folder's own name or a time, and files that grow line by line until a command ends.
-IGNORED, GROWING = ("config.yaml", "events.out.tfevents*", "*.xlsx", "report.html"), ("checksums.sha256",)
+IGNORED, GROWING = ("config.yaml", "events.out.tfevents*"), ("checksums.sha256",)
 # Entries of checkpoints that hold times and folders, and Lightning's counts of batches since the last start.
 TIMES = ("cpu_seconds", "spent", "callbacks", "loops")
 TRACK = "t,x,y\n" + "".join(f"{k / 30},{300 * k / 30},{490.5 * (k / 30) ** 2 - 400 * k / 30}\n" for k in range(20))

@@ -315,7 +315,6 @@ def _settings_table(data: ReportData) -> report.Markup:
         "crop": f"{width} x {height} pixels at ({x}, {y}), as {scene.size[0]} x {scene.size[1]}, {scene.color}",
         "frame rate": f"{scene.fps:g} frames per second",
         "confidence": _confidence_meaning(data),
-        "time to process": f"{data.elapsed:.1f} s for {len(data.rows)} frames",
         "physvision": version("physvision"),
     }
     return report.table((name, report.code(text)) for name, text in settings.items())

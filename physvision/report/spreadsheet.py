@@ -60,7 +60,7 @@ def write_csv(path: Path, head: Sequence[str], rows: Rows, decimal: str = ".") -
 
 
 def write_xlsx(path: Path, head: Sequence[str], rows: Rows) -> None:
-    """Write a table as a workbook of one sheet (Office Open XML)."""
+    """Write a table as a workbook of one sheet (Office Open XML); the same table has the same bytes."""
     lines = []
     for number, row in enumerate([head, *rows], start=1):
         cells = [_sheet_cell(f"{_column_name(index)}{number}", cell) for index, cell in enumerate(row) if cell != ""]
@@ -68,7 +68,8 @@ def write_xlsx(path: Path, head: Sequence[str], rows: Rows) -> None:
     sheet = f'<worksheet xmlns="{_MAIN}"><sheetData>{"".join(lines)}</sheetData></worksheet>'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**_WORKBOOK, "xl/worksheets/sheet1.xml": sheet}.items():
-            archive.writestr(name, _HEADER + content)
+            # Without a time of its own a part has that of the writing.
+            archive.writestr(zipfile.ZipInfo(name), _HEADER + content, zipfile.ZIP_DEFLATED)
 
 
 def write_latex(path: Path, head: Sequence[str], rows: Rows) -> None:

@@ -6,7 +6,9 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from prediction import rolling
 from physvision import video
 from physvision.cli import main
 from physvision.core import VideoError
-from physvision.prediction import Predictor
+from physvision.prediction import Predictor, saving
 from physvision.report import VideoFigure
 
 FILES = ["future.csv", "prediction.mp4", "report.html", "states.csv", "states.npz"]
@@ -70,6 +72,16 @@ def test_everything_is_written_and_right(tmp_path, capsys):
     clip = video.read(out / "prediction.mp4")
     assert len(clip) == 28
     assert clip.fps == pytest.approx(rolling.FPS)
+
+
+def test_slow_and_fast_runs_write_the_same_bytes(tmp_path, monkeypatch):
+    clip, contents = rolling.film(tmp_path / "a.mkv"), []
+    for pace in (1.0, 1000.0):
+        now = time.perf_counter
+        monkeypatch.setattr(saving, "time", SimpleNamespace(perf_counter=lambda now=now, pace=pace: pace * now()))
+        assert run(clip, tmp_path / "out") == 0
+        contents.append({name: (tmp_path / "out" / name).read_bytes() for name in FILES})
+    assert [name for name in FILES if contents[0][name] != contents[1][name]] == []
 
 
 def test_places_are_those_of_the_video_that_was_given(tmp_path):

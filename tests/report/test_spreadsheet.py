@@ -34,6 +34,8 @@ def test_a_workbook_has_numbers_as_numbers_and_texts_as_texts(tmp_path):
     write_xlsx(tmp_path / "table.xlsx", HEAD, ROWS)
     with zipfile.ZipFile(tmp_path / "table.xlsx") as archive:
         assert archive.testzip() is None
+        # Bytes do not tell when they were written.
+        assert {part.date_time for part in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         parts = {name: ElementTree.fromstring(archive.read(name)) for name in archive.namelist()}
     # Every part is declared, and every relationship leads to a part.
     declared = {part.get("PartName") for part in parts["[Content_Types].xml"]} - {None}
