@@ -99,7 +99,9 @@ class Calibration:
         coefficients = np.array(self.coefficients or (0.0,) * 4)
         flags = cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS
         criteria = (flags, _UNDISTORT_ITERATIONS, _UNDISTORT_TOLERANCE)
-        rays = cv2.undistortPoints(positions.reshape(-1, 1, 2), matrix, coefficients, criteria=criteria)
+        # OpenCV 4 takes the criteria in a function of its own.
+        undistort = getattr(cv2, "undistortPointsIter", cv2.undistortPoints)
+        rays = undistort(positions.reshape(-1, 1, 2), matrix, coefficients, R=None, P=None, criteria=criteria)
         return self.focal[0] * rays[:, 0] + np.array(self.center)
 
 
