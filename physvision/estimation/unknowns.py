@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from physvision.core import InputError, ShapeError
@@ -118,21 +118,21 @@ class Unknowns:
 
     def values(self, z: Float[Tensor, "batch numbers"]) -> dict[str, Tensor]:
         """Return the values of each unknown, (batch, …)."""
-        parts = ((unknown, part.reshape(*z.shape[:-1], *unknown.shape)) for unknown, part in self._parts(z))
+        parts = ((unknown, part.reshape(*z.shape[:-1], *unknown.shape)) for unknown, part in self.parts(z))
         return {unknown.name: unknown.constrain(part) for unknown, part in parts}
 
     def flat_values(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
         """Return all values as one vector, in the order of z."""
-        return torch.cat([unknown.constrain(part) for unknown, part in self._parts(z)], -1)
+        return torch.cat([unknown.constrain(part) for unknown, part in self.parts(z)], -1)
 
     def derivatives(self, z: Float[Tensor, "*batch numbers"]) -> Float[Tensor, "*batch numbers"]:
         """Return the derivative of each value by its z."""
-        return torch.cat([unknown.derivative(part) for unknown, part in self._parts(z)], -1)
+        return torch.cat([unknown.derivative(part) for unknown, part in self.parts(z)], -1)
 
     def prior_residuals(self, z: Float[Tensor, "batch numbers"]) -> tuple[Tensor, Tensor]:
         """Return the priors' residuals (value − start) / std and their derivatives; zero without a prior."""
         residuals, derivatives = [], []
-        for unknown, part in self._parts(z):
+        for unknown, part in self.parts(z):
             residual, derivative = torch.zeros_like(part), torch.zeros_like(part)
             if unknown.std is not None:
                 start = torch.as_tensor(unknown.start, dtype=z.dtype, device=z.device).reshape(-1)
@@ -142,5 +142,6 @@ class Unknowns:
             derivatives.append(derivative)
         return torch.cat(residuals, -1), torch.cat(derivatives, -1)
 
-    def _parts(self, z: Tensor) -> Iterator[tuple[Unknown, Tensor]]:
+    def parts(self, z: Shaped[Tensor, "*batch numbers"]) -> Iterator[tuple[Unknown, Tensor]]:
+        """Split numbers in the order of z, each unknown's beside it."""
         return zip(self._unknowns, z.split(self._sizes, -1), strict=True)

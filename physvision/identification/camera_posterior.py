@@ -35,7 +35,6 @@ others. The priors of κ and K are replaced by those of θ and k₁ likewise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,11 +77,11 @@ def arbitrary_camera_cost(fit: Fit) -> float:
     careful_std = {unknown.name: unknown.std for unknown in careful} | {"tilt": view.settings.careful.roll}
     indices, differences, log_ratio = [], [], 0.0
     derivatives = fit.problem.unknowns.derivatives(fit.z)
-    for unknown, part in _slices(fit.problem.unknowns):
+    for unknown, part in fit.problem.unknowns.parts(torch.arange(len(fit.z))):
         if unknown.name in _PRIORS and unknown.std is not None:
             std = careful_std[unknown.name] or unknown.std
             log_ratio += unknown.size * math.log(unknown.std / std)
-            indices += range(part.start, part.stop)
+            indices += part.tolist()
             differences.append(derivatives[part].square() * (std**-2 - unknown.std**-2))
     root = torch.cat(differences).sqrt()
     covariance = fit.uncertainty.covariance[indices][:, indices]
@@ -144,8 +143,8 @@ def _condition(fit: Fit, posterior: MixturePosterior, count: int) -> tuple[Tenso
     """Return samples in which keystone and foreshortening are those of one tilt, and the half field of each."""
     unknowns, settings = fit.problem.unknowns, fit.evidence.view.settings
     deviations = posterior.sample(count * settings.proposals)
-    parts = {unknown.name: part for unknown, part in _slices(unknowns)}
-    rows = list(range(parts["foreshortening"].start, parts["foreshortening"].stop))
+    parts = {unknown.name: part.tolist() for unknown, part in unknowns.parts(torch.arange(len(fit.z)))}
+    rows = parts["foreshortening"]
     others = [index for index in range(len(fit.z)) if index not in rows]
     half_fields = _sample_half_fields(fit, len(deviations))
     keystone = unknowns.values(fit.z + deviations)["keystone"]
@@ -216,12 +215,3 @@ def _resample(weights: Float[Tensor, " proposals"], count: int) -> Int[Tensor, "
     positions = (torch.arange(count, dtype=weights.dtype) + 0.5) / count
     indices = torch.searchsorted(cumulative, positions).clamp(max=len(weights) - 1)
     return indices[torch.randperm(len(indices), generator=torch.Generator().manual_seed(4))]
-
-
-def _slices(unknowns: Unknowns) -> Sequence[tuple]:
-    """Return each unknown with its part of z."""
-    parts, first = [], 0
-    for unknown in unknowns:
-        parts.append((unknown, slice(first, first + unknown.size)))
-        first += unknown.size
-    return parts

@@ -326,7 +326,9 @@ def _relax(fit: Fit) -> Fit:
         relaxations = [(evidence, model) for model in fit.model.relaxations]
         threshold = evidence.settings.selection.min_autocorrelation
         if not evidence.view.has_camera and fit.uncertainty.autocorrelation > threshold:
-            relaxations.append((replace(evidence, view=evidence.view.with_camera()), fit.model))
+            # People measure from close by, and from one side.
+            view = replace(evidence.view, has_camera=True, arbitrary=True)
+            relaxations.append((replace(evidence, view=view), fit.model))
         refits = []
         if not evidence.view.arbitrary and fit.uncertainty.autocorrelation > threshold and fit.other_camera is not None:
             refits.append(fit.other_camera)

@@ -85,8 +85,9 @@ def run_command(arguments: Sequence[str]) -> int:
     known_values = _parse_known_values(options.known)
     if options.scale is not None:
         known_values["scale"] = _parse_scale(options.scale)
+    text = options.object or ""  # four numbers are a box, anything else is a color or a track's name
     clip_options = {
-        "object": _parse_object(options.object),
+        "object": _parse_numbers("object", text, 4) if text.count(",") == 3 else text or None,
         "crop": None if options.crop is None else _parse_numbers("crop", options.crop, 4),
         "time_range": (options.start, options.stop),
         "fps": options.fps,
@@ -239,11 +240,6 @@ def _parse_scale(text: str) -> KnownValue:
     if pixels <= 0 or meters.value <= 0:
         raise InputError(f"scale: expected two points that differ and their distance, such as 185cm, got {text!r}")
     return KnownValue(pixels / meters.value, pixels / meters.value**2 * meters.std)
-
-
-def _parse_object(text: str | None) -> tuple | str | None:
-    """Return the box that four numbers give, otherwise the text itself (a color or a track's name); None if empty."""
-    return _parse_numbers("object", text, 4) if text and text.count(",") == 3 else text or None
 
 
 def _parse_numbers(option: str, text: str, count: int) -> tuple[float, ...]:

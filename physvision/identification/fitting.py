@@ -24,10 +24,8 @@ from physvision.estimation import (
 )
 from physvision.estimation.residual import Linearization
 from physvision.estimation.uncertainty import Uncertainty, uncertainty
-from physvision.estimation.unknowns import Values
 from physvision.identification.initial_guesses import MAD_TO_STD
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
-from physvision.identification.view import View
 
 
 @dataclass(frozen=True)
@@ -113,14 +111,9 @@ class Fit:
             problem = replace(self.problem, times=unique, observed=empty, delay=None, weight=1.0)
             for _ in range(settings.readout_iterations if self.problem.delay else 0):
                 rows = view.image_rows(problem.predictions(self.z[None]).detach()[0])
-                problem = replace(problem, delay=partial(_readout_delay, view, rows))
+                problem = replace(problem, delay=partial(view.readout_delay, rows))
             positions[valid] = problem.predictions(self.z[None]).detach()[0][inverse]
         return positions
-
-
-def _readout_delay(view: View, rows: Tensor, values: Values, sample: Tensor) -> Tensor:
-    """Return the delay of each sample's objects after the sample's first row, s, (worlds, objects)."""
-    return view.readout_delay(values, rows[sample])
 
 
 def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
@@ -151,7 +144,7 @@ def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
         observed,
         observe,
         weight,
-        delay=partial(_readout_delay, view, rows) if view.has_camera else None,
+        delay=partial(view.readout_delay, rows) if view.has_camera else None,
     )
 
 

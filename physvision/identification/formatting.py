@@ -32,6 +32,14 @@ def round_like(number: float, text: str) -> Decimal:
     return Decimal(repr(number)).quantize(Decimal(1).scaleb(int(Decimal(text).as_tuple().exponent))) + 0
 
 
+def value_and_interval(parameter: Parameter) -> tuple[str, str]:
+    """Value with its unit, and 95 % interval, rounded to it; angles have degrees behind them."""
+    assert parameter.value is not None
+    assert parameter.interval_95 is not None
+    value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
+    return f"{value} {parameter.unit}".rstrip(), f"{low} to {high}{in_degrees(parameter)}"
+
+
 def in_degrees(parameter: Parameter) -> str:
     """Return an angle with its interval in degrees, in parentheses; nothing for other parameters."""
     if not parameter.unit.startswith("rad") or parameter.value is None or parameter.interval_95 is None:

@@ -12,9 +12,9 @@ import torch
 
 from physvision import report, video
 from physvision.core import Clip, StrPath
-from physvision.identification.formatting import describe_odds, in_degrees, round_to_interval
+from physvision.identification.formatting import describe_odds, in_degrees, round_to_interval, value_and_interval
 from physvision.identification.motion_table import PICTURE_AXES, Axes, MotionAxes, write_motion_tables
-from physvision.identification.parameters import Parameter, known_value_std
+from physvision.identification.parameters import known_value_std
 from physvision.identification.pipeline import Source
 from physvision.identification.result import Identification
 from physvision.identification.result_tables import BUDGET_SOURCES, write_result_tables
@@ -190,8 +190,9 @@ def _key_numbers(result: Identification) -> list[tuple[str, str]]:
 
 
 def _parameter_table(result: Identification) -> report.Markup:
+    measured = "measured in this clip"
     rows = [
-        _parameter_row(name, parameter, f"measured in this clip{f'; {parameter.meaning}' if parameter.meaning else ''}")
+        (_readable(name), *value_and_interval(parameter), "; ".join(filter(None, (measured, parameter.meaning))))
         for name, parameter in result.parameters.items()
         if parameter.value is not None
     ]
@@ -199,16 +200,6 @@ def _parameter_table(result: Identification) -> report.Markup:
         origin = "known" if known_value_std(name, result.evidence) else "exact"
         rows.append((_readable(name), f"{entry.value:.6g} {si_unit(name)}".rstrip(), "–", origin))
     return report.table(rows, _PARAMETER_HEAD)
-
-
-def _parameter_row(name: str, parameter: Parameter, origin: str) -> tuple[str, str, str, str]:
-    """Return the name of an identifiable parameter, its value and interval rounded by the interval, and its origin."""
-    assert parameter.value is not None
-    assert parameter.interval_95 is not None
-    value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
-    return (
-        _readable(name), f"{value} {parameter.unit}".rstrip(), f"{low} to {high}{in_degrees(parameter)}", origin
-    )  # fmt: skip
 
 
 def _budget_table(result: Identification):
@@ -222,7 +213,7 @@ def _budget_table(result: Identification):
 
 def _camera_table(result: Identification) -> report.Markup:
     rows = [
-        _parameter_row(name, entry, entry.reason or entry.meaning or "from the motion")
+        (_readable(name), *value_and_interval(entry), entry.reason or entry.meaning or "from the motion")
         for name, entry in result.camera.items()
         if entry.value is not None
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from physvision.identification.formatting import describe_rivals, in_degrees, round_to_interval
-from physvision.identification.parameters import Parameter, known_value_std
+from physvision.identification.formatting import describe_rivals, round_to_interval, value_and_interval
+from physvision.identification.parameters import known_value_std
 from physvision.identification.result import FrameRate, Identification
 from physvision.identification.units import si_unit
 
@@ -80,17 +80,11 @@ def _parameters(result: Identification) -> Iterator[tuple[str, str]]:
         elif name in result.known_values and parameter.interval_95[0] == parameter.interval_95[1]:
             yield name, f"{parameter.value:.6g} {parameter.unit}  (taken as exact)"
         else:
-            yield name, _with_interval(parameter) + (f"  ({parameter.meaning})" if parameter.meaning else "")
+            meaning = f"  ({parameter.meaning})" if parameter.meaning else ""
+            yield name, "  95 %: ".join(value_and_interval(parameter)) + meaning
 
 
 def _camera(result: Identification) -> Iterator[tuple[str, str]]:
     for name, entry in result.noticeable_camera.items():
-        yield "camera " + name.replace("_", " "), f"{_with_interval(entry)}  ({entry.meaning})"
-
-
-def _with_interval(parameter: Parameter) -> str:
-    """Return the value of an identifiable parameter with its 95 % interval, in degrees too."""
-    assert parameter.value is not None
-    assert parameter.interval_95 is not None
-    value, low, high = round_to_interval(parameter.value, *parameter.interval_95)
-    return f"{value} {parameter.unit}".rstrip() + f"  95 %: {low} to {high}{in_degrees(parameter)}"
+        text = "  95 %: ".join(value_and_interval(entry))
+        yield "camera " + name.replace("_", " "), f"{text}  ({entry.meaning})"

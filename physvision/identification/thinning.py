@@ -33,7 +33,7 @@ def limit_samples(tracks: Sequence[Track], settings: TrackSettings) -> tuple[lis
     notes = []
     if stride > 1:
         notes.append(f"The track has {count} samples; every {_ordinal(stride)} is used.")
-        tracks = [_take_every(track, stride) for track in tracks]
+        tracks = [track.window(0, None, stride) for track in tracks]
     if len(tracks[0]) > settings.max_samples:
         tracks = [track.window(0, settings.max_samples) for track in tracks]
         start, stop = (float(tracks[0].times[index]) for index in (0, -1))
@@ -59,15 +59,6 @@ def _lost_path(track: Track, stride: int, settings: TrackSettings) -> float:
     path = np.maximum(steps - settings.max_thinning_error * noise, 0.0).repeat(stride)[: len(times)]
     path += 1e-12
     return float((path * missed[: len(path)]).sum() / path.sum())
-
-
-def _take_every(track: Track, stride: int) -> Track:
-    """Return every `stride`-th sample of a track."""
-    angle = None if track.angle is None else track.angle[::stride]
-    return Track(
-        track.times[::stride], track.positions[::stride], track.sigma[::stride], track.observed[::stride], angle,
-        track.radius, track.color, track.name, track.unit, track.notes, track.static_before_visible,
-    )  # fmt: skip
 
 
 def _ordinal(number: int) -> str:

@@ -104,7 +104,7 @@ def moving_tracks(tracks: list[Track], min_count: int, settings: TrackSettings) 
     ordered = sorted(tracks, key=_signal_to_noise, reverse=True)
     max_extent = max(map(_robust_extent, tracks))
     moving = [track for track in ordered if _robust_extent(track) > settings.min_extent_ratio * max_extent]
-    moving = [track for track in moving if not _is_scattered(track)] or moving
+    moving = [track for track in moving if track.radius is None or not _noise(track) > track.radius] or moving
     return moving if len(moving) >= min_count else ordered[:min_count]
 
 
@@ -116,13 +116,13 @@ def _robust_extent(track: Track) -> float:
     return float(np.hypot(*(high - low)))
 
 
-def _is_scattered(track: Track) -> bool:
-    return track.radius is not None and float(np.median(track.sigma[track.observed])) > track.radius
+def _noise(track: Track) -> float:
+    return float(np.median(track.sigma[track.observed]))
 
 
 def _signal_to_noise(track: Track) -> float:
     """Return the extent over the noise of all positions combined."""
-    return track.extent / float(np.median(track.sigma[track.observed])) * math.sqrt(float(track.observed.sum()))
+    return track.extent / _noise(track) * math.sqrt(float(track.observed.sum()))
 
 
 def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:
@@ -196,8 +196,7 @@ def _mask_samples(track: Track, mask: np.ndarray) -> Track:
 def _count_resting(track: Track, settings: TrackSettings, backwards: bool = False) -> int:
     """Count the first (or last) observed positions that lie where the very first (last) ones do."""
     positions = track.positions[track.observed][:: -1 if backwards else 1]
-    noise = float(np.median(track.sigma[track.observed]))
-    rest_radius = max(settings.rest_noise_ratio * noise, settings.rest_distance * track.extent)
+    rest_radius = max(settings.rest_noise_ratio * _noise(track), settings.rest_distance * track.extent)
     is_away = np.linalg.norm(positions - np.median(positions[:5], axis=0), axis=1) > rest_radius
     return int(is_away.argmax()) if is_away.any() else len(positions)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from physvision.camera import Calibration
@@ -56,10 +56,6 @@ class View:
         span = settings.table_margin * max(float(np.ptp(positions, axis=0).max()), 1e-9)
         corner = (float(center[0]) - span / 2, float(center[1]) - span / 2)
         return cls(span, span, corner, has_camera=False, has_picture=False, settings=settings)
-
-    def with_camera(self) -> View:
-        """Return the view by a camera at an unknown angle; people measure from close by, and from one side."""
-        return replace(self, has_camera=True, arbitrary=True)
 
     @property
     def prior(self) -> CameraPrior:
@@ -136,9 +132,11 @@ class View:
         top = self.corner[1]
         return positions[:, 1::2].nan_to_num(top + self.height / 2).clamp(top, top + self.height)
 
-    def readout_delay(self, values: Values, rows: Float[Tensor, "worlds objects"]) -> Float[Tensor, "worlds objects"]:
-        """Return how much later than a picture's first row these rows were read, s."""
-        return values["readout"][:, None] * (rows - self.corner[1]) / self.height
+    def readout_delay(
+        self, rows: Float[Tensor, "samples objects"], values: Values, sample: Int[Tensor, " worlds"]
+    ) -> Float[Tensor, "worlds objects"]:
+        """Return how much later than a picture's first row the rows of these samples were read, s."""
+        return values["readout"][:, None] * (rows[sample] - self.corner[1]) / self.height
 
 
 def rotate(vectors: Tensor, angle: Tensor) -> Tensor:

@@ -80,10 +80,10 @@ class Track:
         positions = self.positions[self.observed]
         return float(np.linalg.norm(np.ptp(positions, axis=0))) if len(positions) else 0.0
 
-    def window(self, start: int, stop: int) -> Track:
-        """Cut out the samples from `start` to `stop` (excluded), with their times unchanged."""
+    def window(self, start: int, stop: int | None, step: int = 1) -> Track:
+        """Cut out every `step`-th sample from `start` to `stop` (excluded; the end if None), times unchanged."""
         names = ("times", "positions", "sigma", "observed") + (() if self.angle is None else ("angle",))
-        return replace(self, **{name: getattr(self, name)[start:stop] for name in names})
+        return replace(self, **{name: getattr(self, name)[start:stop:step] for name in names})
 
 
 def read_tracks(path: StrPath, unit: str = "px") -> list[Track]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from physvision.core import State
 from physvision.estimation import SampledState, Setup, Unknown
@@ -48,17 +50,14 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
 
     slower, faster = (track.name for track in evidence.tracks[:: 1 if first_is_slower else -1])
 
-    def setup(values: Values) -> Setup:
-        return _setup(values, friction)
-
     def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
         ratio = values["mass_ratio"]
         return {"mass_ratio": 1 / ratio if first_is_slower else ratio, "restitution": values["restitution"]}
 
     return [
         MotionModel(
-            "collision", engine, unknowns, setup, _observe, parameters, {"mass_ratio": "", "restitution": ""},
-            int(indices[first]), int(indices[end - 1]) + 1,
+            "collision", engine, unknowns, partial(_setup, friction), observe_pair, parameters,
+            {"mass_ratio": "", "restitution": ""}, int(indices[first]), int(indices[end - 1]) + 1,
             # The contact slides or sticks, and gradients do not cross from one mode to the other: start from both.
             starts={
                 "restitution": torch.tensor([restitution, restitution, 0.5, 0.9], dtype=torch.float64),
@@ -91,17 +90,19 @@ def _unknowns(impact: Impact, mass_ratio: float, impact_time: float, settings: C
     ]
 
 
-def _setup(values: Values, friction: _TableFriction) -> Setup:
+def _setup(friction: _TableFriction, values: Values) -> Setup:
     zero = torch.zeros_like(values["mass_ratio"])[:, None]
-    first, second = values["positions"].split(2, 1)
-    first_velocity, second_velocity = values["velocities"].split(2, 1)
     leaves = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
     leaves["mass"] = torch.cat([torch.ones_like(zero), values["mass_ratio"][:, None]], 1)
     leaves["radius"] = values["contact_distance"][:, None].expand(-1, 2) / 2
     leaves["gyration"] = leaves["radius"] / 2**0.5
-    q = torch.cat([first, zero, second, zero], 1)
-    v = torch.cat([first_velocity, zero, second_velocity, zero], 1)
-    return Setup(State(q, v), leaves, friction.forces(values))
+    return Setup(state_of_pair(values["positions"], values["velocities"]), leaves, friction.forces(values))
+
+
+def state_of_pair(positions: Float[Tensor, "worlds 4"], velocities: Float[Tensor, "worlds 4"]) -> State:
+    """Return the state of two discs in the plane that do not rotate."""
+    parts = (functional.pad(part.unflatten(1, (2, 2)), (0, 1)).flatten(1) for part in (positions, velocities))
+    return State(*parts)
 
 
 @dataclass(frozen=True)
@@ -196,5 +197,6 @@ def _engine(distance: float, dt: float) -> rigid2d.World:
     return rigid2d.World(discs, gravity=(0, 0), dt=dt)
 
 
-def _observe(sampled: SampledState) -> Tensor:
+def observe_pair(sampled: SampledState) -> Float[Tensor, "worlds 4"]:
+    """Return the positions of two discs in the plane."""
     return sampled.state.q[:, [0, 1, 3, 4]]

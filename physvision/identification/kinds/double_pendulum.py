@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -165,9 +166,6 @@ def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios
     if swing_ratios is not None:
         unknowns.append(Unknown("swing_ratios", swing_ratios, low=0.0))
 
-    def setup(values: Values) -> Setup:
-        return _setup(values, guess.arm_rates, settings.point_inertia)
-
     def observe(sampled: SampledState) -> torch.Tensor:
         values, q = sampled.values, sampled.state.q
         angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) - values["tilt"][:, None]
@@ -183,8 +181,8 @@ def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios
         "mass_ratio": guess.mass_ratio * torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0], dtype=torch.float64),
     }
     return MotionModel(
-        "double_pendulum", engine, unknowns, setup, observe, _parameters, _UNITS, *guess.window, starts,
-        horizon=guess.horizon, scale=_scale, bounds=_BOUNDS,
+        "double_pendulum", engine, unknowns, partial(_setup, guess.arm_rates, settings.point_inertia), observe,
+        _parameters, _UNITS, *guess.window, starts, horizon=guess.horizon, scale=_scale, bounds=_BOUNDS,
         meanings={"mass_ratio": "outer over inner", "length_1": "inner", "length_2": "outer"},
     )  # fmt: skip
 
@@ -208,7 +206,7 @@ def _unknowns(evidence: Evidence, guess: _Guess, settings: DoublePendulumSetting
     ]
 
 
-def _setup(values: Values, arm_rates: torch.Tensor, point_inertia: float) -> Setup:
+def _setup(arm_rates: torch.Tensor, point_inertia: float, values: Values) -> Setup:
     """Return the chain's properties, in pixels, with an inner mass of one, and the air's torques as controls.
 
     Air pulls at each bob with a force against its velocity, proportional to that and to its mass. It is weak, and the

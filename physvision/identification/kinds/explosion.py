@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from physvision.core import State
-from physvision.estimation import SampledState, Setup, Unknown
+from physvision.estimation import Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification.initial_guesses import fit_polynomial
+from physvision.identification.kinds.collision import observe_pair, state_of_pair
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import rigid2d
 
@@ -57,12 +57,9 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     ]  # fmt: skip
 
     def setup(values: Values) -> Setup:
-        zero = torch.zeros_like(values["mass_ratio"])[:, None]
-        first, second = values["positions"].split(2, 1)
         velocities = _first_velocities(values)
-        q = torch.cat([first, zero, second, zero], 1)
-        v = torch.cat([velocities[:, 0], zero, velocities[:, 1], zero], 1)
-        return Setup(State(q, v), {}, _friction(velocities, values["deceleration"], steps, dt))
+        state = state_of_pair(values["positions"], velocities.flatten(1))
+        return Setup(state, {}, _friction(velocities, values["deceleration"], steps, dt))
 
     def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
         ratio = values["mass_ratio"]
@@ -73,7 +70,7 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     names = [track.name for track in evidence.tracks]
     return [
         MotionModel(
-            "explosion", engine, unknowns, setup, _observe, parameters, {"mass_ratio": "", "relative_speed": "m/s"},
+            "explosion", engine, unknowns, setup, observe_pair, parameters, {"mass_ratio": "", "relative_speed": "m/s"},
             int(indices[0]), int(indices[-1]) + 1, state_length_power=1,
             meanings={"mass_ratio": f"{names[slower]} (slower) over {names[1 - slower]}",
                       "relative_speed": "at the beginning"},
@@ -111,7 +108,3 @@ def _engine(extent: float, dt: float) -> rigid2d.World:
         for name, x in (("first", -1), ("second", 1))
     ]
     return rigid2d.World(discs, gravity=(0, 0), dt=dt)
-
-
-def _observe(sampled: SampledState) -> Tensor:
-    return sampled.state.q[:, [0, 1, 3, 4]]
