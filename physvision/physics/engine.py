@@ -15,7 +15,7 @@ from physvision.core.checks import check_count, check_like, check_shape, check_t
 from physvision.core.visuals import NO_VISUALS, Visuals
 from physvision.physics.entry import engine_entry
 from physvision.physics.failures import mark_unresolved, warn_of_failures
-from physvision.physics.feedback import Bounds, FeedbackPolicy, control_bounds
+from physvision.physics.feedback import Bounds, FeedbackPolicy, FeedbackSearch, control_bounds
 from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -219,27 +219,21 @@ class Engine(nn.Module):
         change = torch.zeros_like(policy.feedforward) if change is None else change
         step_sizes = start.q.new_ones(1) if step_sizes is None else step_sizes
         limits = control_bounds(bounds, self.nu, change)
-        return self._rollout_feedback(start, policy, limits, change, step_sizes, properties)
+        return self._rollout_feedback(start, FeedbackSearch(policy, limits, change, step_sizes), properties)
 
     @torch.no_grad()
     def _rollout_feedback(
-        self,
-        start: State,
-        policy: FeedbackPolicy,
-        bounds: Bounds,
-        change: Tensor,
-        step_sizes: Tensor,
-        properties: Overrides,
+        self, start: State, search: FeedbackSearch, properties: Overrides
     ) -> tuple[Trajectory, Tensor]:
         """Simulate under feedback one step after the other; the arguments are checked, the properties are not."""
-        count = len(step_sizes)
+        count = len(search.step_sizes)
         overrides = None if properties is None else self.checked(properties, start.batch).repeat(count, self.properties)
-        policy, states, controls = policy.repeat(count), [start.repeat(count)], []
-        changes = (step_sizes[None, :, None, None] * change[:, None]).flatten(0, 1)
+        policy, states, controls = search.policy.repeat(count), [start.repeat(count)], []
+        changes = (search.step_sizes[None, :, None, None] * search.change[:, None]).flatten(0, 1)
         for step in range(changes.shape[1]):
             state, nominal = states[-1], policy.trajectory.state(step)
             displacement = torch.cat([self.difference(nominal.q, state.q), state.v - nominal.v], 1)
-            controls.append(policy.control(step, displacement, bounds, changes[:, step]))
+            controls.append(policy.control(step, displacement, search.bounds, changes[:, step]))
             states.append(self.step(state, controls[-1], overrides))
         return Trajectory.stack(states, self.dt), torch.stack(controls, 1)
 

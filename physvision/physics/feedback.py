@@ -94,3 +94,19 @@ class FeedbackPolicy:
         """
         control = self.feedforward[:, step] + (self.gains[:, step] @ displacement[..., None])[..., 0]
         return (control + change).clamp(bounds.low, bounds.high)
+
+
+class FeedbackSearch(NamedTuple):
+    """Changes of a feedback policy that are tried at once.
+
+    Attributes:
+        policy: Feedforward controls, their trajectory and feedback gains.
+        bounds: Bounds of the controls.
+        change: Change of the feedforward controls.
+        step_sizes: Fractions of the change, one for each copy of a world.
+    """
+
+    policy: FeedbackPolicy
+    bounds: Bounds
+    change: Float[Tensor, "batch steps nu"]
+    step_sizes: Float[Tensor, " step_sizes"]

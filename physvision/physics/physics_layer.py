@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from physvision.core import InputError, State, Trajectory
 from physvision.physics.engine import Engine, Overrides
-from physvision.physics.feedback import Bounds, FeedbackPolicy
+from physvision.physics.feedback import FeedbackSearch
 from physvision.physics.properties import Properties
 from physvision.physics.wrapper import EngineWrapper
 
@@ -106,16 +106,9 @@ class PhysicsLayer(EngineWrapper):
         return self.engine.linearize(state, control, self._known(properties, state.batch))
 
     def _rollout_feedback(
-        self,
-        start: State,
-        policy: FeedbackPolicy,
-        bounds: Bounds,
-        change: Tensor,
-        step_sizes: Tensor,
-        properties: Overrides,
+        self, start: State, search: FeedbackSearch, properties: Overrides
     ) -> tuple[Trajectory, Tensor]:
-        known = self._known(properties, start.batch)
-        return self.engine._rollout_feedback(start, policy, bounds, change, step_sizes, known)
+        return self.engine._rollout_feedback(start, search, self._known(properties, start.batch))
 
     @torch.no_grad()
     def _known(self, properties: Overrides, batch: int) -> Properties:

@@ -34,7 +34,7 @@ from physvision.physics.articulated.status import contact_status, rollout_status
 from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Overrides
 from physvision.physics.entry import engine_entry
-from physvision.physics.feedback import Bounds, FeedbackPolicy
+from physvision.physics.feedback import FeedbackSearch
 
 
 class Articulation(TreeDynamics):
@@ -207,22 +207,14 @@ class Articulation(TreeDynamics):
 
     @torch.no_grad()
     def _rollout_feedback(
-        self,
-        start: State,
-        policy: FeedbackPolicy,
-        bounds: Bounds,
-        change: Tensor,
-        step_sizes: Tensor,
-        properties: Overrides,
+        self, start: State, search: FeedbackSearch, properties: Overrides
     ) -> tuple[Trajectory, Tensor]:
         """Rollout under feedback in one launch; step by step with contact."""
         if self._pairs is not None:
-            return super()._rollout_feedback(start, policy, bounds, change, step_sizes, properties)
-        launcher = self._launcher(start, properties, len(step_sizes))
+            return super()._rollout_feedback(start, search, properties)
+        launcher = self._launcher(start, properties, len(search.step_sizes))
         q = launcher.model.link_parameters.normalize(start.q)
-        q, v, controls = launcher.rollout_feedback(
-            (q, start.v), policy, bounds, change, step_sizes, self._control_map(q)
-        )
+        q, v, controls = launcher.rollout_feedback((q, start.v), search, self._control_map(q))
         return Trajectory(q, v, None, self.dt), controls
 
     def _launcher(self, start: State, properties: Overrides, copies: int = 1) -> TrajectoryLauncher:

@@ -13,7 +13,7 @@ from physvision.kernels.launching import RecordedLaunch, argument, fill
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.model.integrators import Integrator
 from physvision.physics.articulated.settings import SETTINGS
-from physvision.physics.feedback import Bounds, FeedbackPolicy
+from physvision.physics.feedback import FeedbackSearch
 
 
 class ControlMap(NamedTuple):
@@ -105,35 +105,28 @@ class TrajectoryLauncher:
         return A, B
 
     def rollout_feedback(
-        self,
-        start: tuple[Tensor, Tensor],
-        policy: FeedbackPolicy,
-        bounds: Bounds,
-        change: Tensor,
-        step_sizes: Tensor,
-        controls: ControlMap,
+        self, start: tuple[Tensor, Tensor], search: FeedbackSearch, controls: ControlMap
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Simulate under feedback, once for each step size.
 
         Args:
             start: Positions and velocities at the start.
-            policy: Feedforward controls, their trajectory and feedback gains.
-            bounds: Limits of the controls.
-            change: Change of the feedforward controls, (batch, steps, nu).
-            step_sizes: Factors of the change, (step sizes,).
+            search: Policy, bounds of the controls, change and step sizes.
             controls: Map from controls to generalized forces.
 
         Returns:
             Positions, velocities and controls.
         """
-        model, path, (batch, steps, nu) = self.model, policy.trajectory, policy.feedforward.shape
-        worlds = batch * len(step_sizes)
+        model, policy = self.model, search.policy
+        path, (batch, steps, nu) = policy.trajectory, policy.feedforward.shape
+        worlds = batch * len(search.step_sizes)
         counts = (start[0].shape[1], self._nv)
         positions, velocities = (model.allocator.trajectory(worlds, steps + 1, count) for count in counts)
         for states, initial in zip((positions, velocities), start, strict=True):
             states[:, 0].unflatten(0, (batch, -1)).copy_(initial.unsqueeze(1))
         used = model.allocator.empty(worlds, steps, nu)
-        inputs = (step_sizes, path.q, path.v, policy.feedforward, change, policy.gains, *bounds, *controls[:3])
+        states_and_gains = path.q, path.v, policy.feedforward, search.change, policy.gains
+        inputs = (search.step_sizes, *states_and_gains, *search.bounds, *controls[:3])
         tensors = (*(value.to(model.dtype) for value in inputs), positions, velocities, used)
         with self._launch("follow", tensors, self._record_feedback_rollout) as launch:
             for k, tensor in enumerate(tensors):
