@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from physvision.core import Coordinates, InputError, State
 from physvision.core.checks import check_positive
-from physvision.models.networks import perceptron
+from physvision.models.networks import perceptron, zero_init_output
 from physvision.models.state_networks import StateNetwork, feature_scales
 
 
@@ -36,7 +36,7 @@ class LearnedForce(nn.Module):
             raise InputError(f"scale: expected one number, or {network.coordinates.size}, got {len(sizes)}")
         if network.outputs != 1:
             raise InputError(f"network: expected one output for each velocity, got {network.outputs}")
-        network.zero_init_output()
+        zero_init_output(network)
         self.network = network
         self.register_buffer("scale", torch.tensor([check_positive("scale", size) for size in sizes]), persistent=False)
 
@@ -79,8 +79,7 @@ class PassiveForce(nn.Module):
         self.potential = perceptron([coordinates.features, hidden, hidden, 1])
         self.drag = perceptron([coordinates.features + coordinates.size, hidden, hidden, coordinates.size])
         for network in (self.potential, self.drag):
-            for parameter in network[-1].parameters():
-                nn.init.zeros_(parameter)
+            zero_init_output(network)
 
     def energy(self, q: Float[Tensor, "batch nq"]) -> Float[Tensor, " batch"]:
         """The learned potential, J."""

@@ -24,6 +24,17 @@ def perceptron(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+def output_layer(network: nn.Module) -> nn.Linear:
+    """Last linear layer of a network, whose numbers come out."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+
+
+def zero_init_output(network: nn.Module) -> None:
+    """Zero the output layer of a network, so that training starts at a zero output."""
+    for parameter in output_layer(network).parameters():
+        nn.init.zeros_(parameter)
+
+
 class MlpEncoder(Encoder):
     """Reads states in consecutive frames by two hidden layers.
 

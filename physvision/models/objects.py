@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_color, check_count, check_positive
 from physvision.models.interfaces import Encoder, Observation, windows
+from physvision.models.networks import zero_init_output
 from physvision.perception.frame_corruption import FrameCorruption
 from physvision.perception.object_crops import INPUT_FRAMES, ObjectPositions, locate_objects, object_inputs
 from physvision.perception.segmentation import ColorFilters, track_masks
@@ -102,9 +103,7 @@ class ObjectEncoder(Encoder):
         self.objects = self.filters.num_objects
         self.network, self.flow, self.disturbance = network, flow, disturbance
         flow.requires_grad_(False)
-        output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
-        nn.init.zeros_(output_layer.weight)
-        nn.init.zeros_(output_layer.bias)
+        zero_init_output(network)
 
     @property
     def filters(self) -> ColorFilters:

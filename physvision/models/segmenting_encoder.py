@@ -14,6 +14,7 @@ from physvision.core import ShapeError, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.models.backgrounds import uncovered_median
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
+from physvision.models.networks import output_layer
 from physvision.models.segmentation import Instances, SegmentationNetwork
 from physvision.models.track_fit import FittedMotion
 from physvision.perception.object_crops import crop_patches
@@ -245,6 +246,6 @@ def recolored(
 
 def start_small(network: nn.Module) -> None:
     """Draw the last layer of a network of corrections near zero, so that they begin with nearly none."""
-    output_layer = [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
-    nn.init.normal_(output_layer.weight, std=1e-3)
-    nn.init.zeros_(output_layer.bias)
+    layer = output_layer(network)
+    nn.init.normal_(layer.weight, std=1e-3)
+    nn.init.zeros_(layer.bias)

@@ -12,16 +12,14 @@ from torch import Tensor, nn
 
 from physvision.core import Coordinates, InputError, State
 from physvision.core.checks import check_count, check_positive
-from physvision.models.networks import perceptron
+from physvision.models.networks import output_layer, perceptron
 
 
 class StateNetwork(nn.Module):
     """A network that reads states, and controls if there are any, and gives `outputs` numbers for each velocity.
 
-    A subclass defines `forward` and sets `last`, the layer whose numbers come out.
+    A subclass defines `forward`; the numbers of its last linear layer come out.
     """
-
-    output_layer: nn.Linear
 
     def __init__(
         self,
@@ -47,10 +45,10 @@ class StateNetwork(nn.Module):
     ) -> Float[Tensor, "batch outputs size"]:
         """Compute outputs of order one for each velocity; None for zero controls."""
 
-    def zero_init_output(self) -> None:
-        """Zero the output layer, so that training starts at a zero output."""
-        for parameter in self.output_layer.parameters():
-            nn.init.zeros_(parameter)
+    @property
+    def output_layer(self) -> nn.Linear:
+        """The last linear layer."""
+        return output_layer(self)
 
     def _masked_positions(self, q: Tensor) -> Float[Tensor, "batch q"]:
         """Replace ignored positions by zero."""
@@ -102,13 +100,6 @@ class StatePerceptron(StateNetwork):
         self.register_buffer("scales", feature_scales(coordinates, position_scale), persistent=False)
         read = coordinates.features + coordinates.size + controls
         self.layers = perceptron([read, hidden, hidden, outputs * coordinates.size])
-
-    @property
-    def output_layer(self) -> nn.Linear:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The last linear layer."""
-        layer = self.layers[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
 
     def forward(
         self, state: State, control: Float[Tensor, "batch controls"] | None = None
@@ -175,13 +166,6 @@ class StateGraph(StateNetwork):
         self.global_update = perceptron([3 * hidden, hidden, hidden])
         self.decoder = perceptron([hidden, hidden, outputs * per_body])
         self.summary = nn.Parameter(torch.zeros(hidden))
-
-    @property
-    def output_layer(self) -> nn.Linear:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The last linear layer."""
-        layer = self.decoder[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
 
     def forward(
         self, state: State, control: Float[Tensor, "batch controls"] | None = None

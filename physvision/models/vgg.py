@@ -19,6 +19,7 @@ from torchvision.models.vgg import VGG, cfgs, make_layers
 
 from physvision.core import CheckpointError, InputError
 from physvision.core.checks import check_count, check_positive
+from physvision.models.networks import output_layer
 
 # Output channels of each convolution; "M" halves the resolution.
 _CONFIGURATION: tuple[int | str, ...] = tuple(cfgs["A"])
@@ -77,9 +78,7 @@ class VggEncoder(VGG):
     @property
     def output_layer(self) -> nn.Linear:
         """The last fully connected layer."""
-        layer = self.classifier[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
+        return output_layer(self)
 
     def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch outputs"]:
         """Encode each image as a vector."""
