@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from physvision.core import InputError
 from physvision.physics.rigid2d.bodies import Body, Number, _between, _numbers
@@ -29,7 +30,7 @@ class Joint:
     collide: bool = False
     name: str = ""
 
-    rows: tuple[int, ...] = field(init=False, default=(), repr=False)
+    rows: ClassVar[tuple[int, ...]] = ()
 
     @property
     def label(self) -> str:
@@ -69,8 +70,9 @@ class Revolute(Joint):
     stiffness: Number = 0.0
     damping: Number = 0.0
 
+    rows = (0, 1)
+
     def __post_init__(self) -> None:
-        self.rows = (0, 1)
         self.at = _point(self.label, self.at)
         self.stiffness = _between(f"{self.label}: stiffness", self.stiffness, 0.0, 1e300)
         self.damping = _between(f"{self.label}: damping", self.damping, 0.0, 1e300)
@@ -94,8 +96,9 @@ class Weld(Joint):
     second: BodyName = None
     at: Sequence[Number] | None = None
 
+    rows = (0, 1, 2)
+
     def __post_init__(self) -> None:
-        self.rows = (0, 1, 2)
         self.at = _point(self.label, self.at)
 
 
@@ -113,8 +116,9 @@ class HoldX(Joint):
     second: BodyName = None
     at: Sequence[Number] | None = None
 
+    rows = (0,)
+
     def __post_init__(self) -> None:
-        self.rows = (0,)
         self.at = _point(self.label, self.at)
 
 
@@ -122,9 +126,7 @@ class HoldX(Joint):
 class HoldY(HoldX):
     """Joint that holds the y of a point of one body equal to that of a point of the other: it slides along x."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.rows = (1,)
+    rows = (1,)
 
 
 @dataclass(eq=False)
@@ -139,8 +141,7 @@ class HoldAngle(Joint):
     first: BodyName
     second: BodyName = None
 
-    def __post_init__(self) -> None:
-        self.rows = (2,)
+    rows = (2,)
 
 
 @dataclass(eq=False)
