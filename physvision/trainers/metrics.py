@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torchmetrics import CatMetric, MeanMetric, Metric
+from torchmetrics import CatMetric, MeanMetric
 
 from physvision.core import Coordinates, brightness
 from physvision.datasets import Sample
@@ -44,41 +45,24 @@ class PredictionMetrics(nn.Module):
         """Add a forecast, whose rendered frames must be those of `steps`."""
         images, true, predicted = brightness(sample.frames_at(self.steps)), sample.ahead, forecast.trajectory
         for index, step in enumerate(self.steps):
+            rendered, shown = forecast.frames[:, index].float().clamp(0, 1), images[:, index]
+            squares = (rendered - shown).square().flatten(1)
+            values = {"frame_error_mean": squares.mean(1), "frame_error_sum": squares.sum(1)}
+            values |= {"psnr": psnr(rendered, shown), "ssim": ssim(rendered, shown)}
             if true is not None:
                 error = self.coordinates.difference(predicted.q[:, step], true.q[:, step]).abs()
-                self._add(step, "state_error", error)
-                self._add(step, "state_error_median", error.mean(-1))
-                self._add(step, "velocity_error", (predicted.v[:, step] - true.v[:, step]).abs())
-            self._add_frames(step, forecast.frames[:, index], images[:, index])
-
-    def _add_frames(
-        self,
-        step: int,
-        rendered: Float[Tensor, "batch channels height width"],
-        true: Float[Tensor, "batch channels height width"],
-    ) -> None:
-        rendered = rendered.float().clamp(0, 1)
-        squares = (rendered - true).square().flatten(1)
-        self._add(step, "frame_error_mean", squares.mean(1))
-        self._add(step, "frame_error_sum", squares.sum(1))
-        self._add(step, "psnr", psnr(rendered, true))
-        self._add(step, "ssim", ssim(rendered, true))
-
-    def _add(self, step: int, name: str, values: Tensor) -> None:
-        measures = self.measures[str(step)]
-        assert isinstance(measures, nn.ModuleDict)
-        measure = measures[name]
-        assert isinstance(measure, Metric)
-        measure.update(values)
+                values |= {"state_error": error, "state_error_median": error.mean(-1)}
+                values["velocity_error"] = (predicted.v[:, step] - true.v[:, step]).abs()
+            measures: Any = self.measures[str(step)]
+            for name, value in values.items():
+                measures[name].update(value)
 
     def compute(self) -> dict[str, Float[Tensor, ""]]:
         """Compute all metrics, named like `state_error/1s`, and reset them."""
         result = {}
         for step in self.steps:
-            measures = self.measures[str(step)]
-            assert isinstance(measures, nn.ModuleDict)
+            measures: Any = self.measures[str(step)]
             for name, measure in measures.items():
-                assert isinstance(measure, Metric)
                 if measure.update_called:
                     result[f"{name}/{step * self.dt:.6g}s"] = torch.as_tensor(measure.compute()).float()
                 measure.reset()
