@@ -4,5 +4,3 @@ from .nearest import nearest
 from .prepare import Numbers, prepare
 from .render import render, render_adjoint
 from .scene import Contents, Gradients, Patch
-
-__all__ = ["Contents", "Gradients", "Numbers", "Patch", "nearest", "prepare", "render", "render_adjoint"]

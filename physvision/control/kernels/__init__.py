@@ -1,5 +1,3 @@
 """Warp kernels of control: the backward pass of iLQR."""
 
 from .riccati import backward, four, layout
-
-__all__ = ["backward", "four", "layout"]

@@ -3,19 +3,3 @@
 from .rasterize import find_extremes, find_rows, project, rasterize, transform
 from .shade import shade
 from .structs import BLOCK, Frame, Light, Material, Plane, Shadow, View
-
-__all__ = [
-    "BLOCK",
-    "Frame",
-    "Light",
-    "Material",
-    "Plane",
-    "Shadow",
-    "View",
-    "find_extremes",
-    "find_rows",
-    "project",
-    "rasterize",
-    "shade",
-    "transform",
-]

@@ -13,5 +13,3 @@ the outermost faces are not used; without, they are the kernels of a box with pe
 from physvision.physics.fluid.kernels.dye import carry, carry_backward
 from physvision.physics.fluid.kernels.momentum import convect, convect_backward, started
 from physvision.physics.fluid.kernels.waves import filtered
-
-__all__ = ["carry", "carry_backward", "convect", "convect_backward", "filtered", "started"]

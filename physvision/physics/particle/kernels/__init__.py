@@ -1,5 +1,3 @@
 """The kernels of a particle."""
 
 from physvision.physics.particle.kernels.law import backward, forward
-
-__all__ = ["backward", "forward"]

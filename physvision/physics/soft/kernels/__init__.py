@@ -12,5 +12,3 @@ length.
 from .precision import Mat, Vec
 from .rollout import backward, forward
 from .structs import BodyStruct, MemoryStruct, NumbersStruct
-
-__all__ = ["BodyStruct", "Mat", "MemoryStruct", "NumbersStruct", "Vec", "backward", "forward"]
