@@ -48,17 +48,20 @@ class DeviceModel:
         self._kernel_options = pairs.kernel_options if pairs is not None else ()
         self.kernels = precision.load(KERNELS, self.dtype, *self._kernel_options)
         self.link_parameters = LinkParameters(tree, self.dtype, self.device)
+        names = (
+            "parent",
+            "first_position",
+            "first_velocity",
+            "body_link",
+            "root",
+            "coupling_source",
+            "coupling_target",
+        )
         self._tree_arrays = {
-            "parent": self._integers(tree.parent),
+            **{name: self._integers(getattr(tree, name)) for name in names},
             "joint": self._integers(tree.kind),
-            "first_position": self._integers(tree.first_position),
-            "first_velocity": self._integers(tree.first_velocity),
-            "body_link": self._integers(tree.body_link),
             "servo_link": self._integers(tree.spring_link),
-            "root": self._integers(tree.root),
             "varying_tree_root": self._integers(pairs.varying_roots if pairs is not None else []),
-            "coupling_source": self._integers(tree.coupling_source),
-            "coupling_target": self._integers(tree.coupling_target),
             "coupling_gain": torch.as_tensor(tree.coupling_gain, dtype=self.dtype, device=self.device),
         }
         self.counts = {

@@ -61,6 +61,8 @@ def compliant_law(
         for velocity in range(model.jnt_dofadr[number], model.jnt_dofadr[number] + JOINT_KINDS[joint.kind].nv)
         if joint.friction_loss
     ]
+    # Accelerations of velocities by a force of one; MuJoCo's leave out the armature of bodies on their own.
+    inverse_masses = model.dof_invweight0
     loops = [e for e in active_equalities(model) if mechanism.loop_joints and is_loop(model, e)]
     return CompliantLaws(
         CompliantConstraints(
@@ -71,11 +73,11 @@ def compliant_law(
                 for t in [tendon.number] * tendon.limits
             ],
             limits=[
-                row(model.jnt_solref[joint], model.jnt_solimp[joint], _mobility(model, int(model.jnt_dofadr[joint])))
+                row(model.jnt_solref[joint], model.jnt_solimp[joint], float(inverse_masses[model.jnt_dofadr[joint]]))
                 for joint in limited
             ],
             transmissions=[
-                *(row(model.dof_solref[d], model.dof_solimp[d], _mobility(model, d)) for d in friction),
+                *(row(model.dof_solref[d], model.dof_solimp[d], float(inverse_masses[d])) for d in friction),
                 *(row(*_transmission_numbers(model, element)) for element in transmissions),
             ],
             loops=[row(model.eq_solref[e], model.eq_solimp[e], *_loop_mobilities(model, e)) for e in loops],
@@ -121,11 +123,6 @@ def _pair_numbers(model: mujoco.MjModel, pair: np.record) -> tuple[np.ndarray, n
         if (model.pair_geom1[k], model.pair_geom2[k]) == (pair.first, pair.second):
             return model.pair_solref[k], model.pair_solimp[k]
     return _mix(model, pair)
-
-
-def _mobility(model: mujoco.MjModel, velocity: int) -> float:
-    """Acceleration of a velocity by a force of one; MuJoCo's leaves out the armature of bodies on their own."""
-    return float(model.dof_invweight0[velocity])
 
 
 def _pair_mobility(model: mujoco.MjModel, pair: np.record) -> float:

@@ -44,7 +44,7 @@ def no_pairs() -> GeomPairs:
 
 def geom_pairs(model: mujoco.MjModel) -> GeomPairs:
     """All pairs that may collide: explicit ones, and those that pass the collision masks."""
-    if is_disabled(model, _DISABLE.mjDSBL_CONTACT) or is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+    if is_disabled(model, _DISABLE.mjDSBL_CONTACT, _DISABLE.mjDSBL_CONSTRAINT):
         return no_pairs()
     explicit, filtered = _explicit_pairs(model), _filtered_pairs(model)
     filtered = filtered[~np.isin(_codes(model, filtered), _codes(model, explicit))]

@@ -33,6 +33,7 @@ from physvision.physics.articulated.loading.contacts import (
 from physvision.physics.articulated.loading.geometry import body_geoms, matrix, placed_geom
 from physvision.physics.articulated.loading.loop_joints import loop_joints
 from physvision.physics.articulated.loading.model_files import compile_model
+from physvision.physics.articulated.loading.names import is_disabled
 from physvision.physics.articulated.loading.tendons import (
     SiteTendon,
     site_marker,
@@ -41,17 +42,13 @@ from physvision.physics.articulated.loading.tendons import (
     tendon_sites,
 )
 from physvision.physics.articulated.loading.transmissions import DEFAULT_SERVOS, FileTransmission, ServoSettings
-from physvision.physics.articulated.loading.unsupported import (
-    IGNORABLE,
-    friction_enabled,
-    limits_enabled,
-    unsupported_features,
-)
+from physvision.physics.articulated.loading.unsupported import IGNORABLE, unsupported_features
 from physvision.physics.articulated.loading.visuals import read_visuals
 from physvision.physics.articulated.model.fluid import Fluid
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 
+_DISABLE = mujoco.mjtDisableBit
 BASES = ("auto", "fixed", "free", "ground")
 INITIAL_PENETRATION = ("hold", "keep", "exclude")
 
@@ -179,7 +176,18 @@ class _EngineBuilder:
             for kind in ("geom", "site")
         }
         mechanism, transmissions = self._mechanism(colliding, tendons)
-        settings = self._contact_settings(mechanism, pairs, order, tendons, transmissions)
+        method = self.contact.method
+        friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
+        friction = friction.reshape(-1, 3)
+        if method == "compliant":
+            method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)
+        joints = [joint for body in mechanism.bodies for joint in body.joints]
+        constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
+        if not (len(pairs) or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
+            method = None
+        settings = replace(
+            self.contact, method=method, friction=friction[:, 0].tolist(), rotational_friction=friction[:, 1:]
+        )
         rotational = "rotational_friction" not in ignore
         engine = Articulation(
             mechanism,
@@ -200,14 +208,16 @@ class _EngineBuilder:
 
     @property
     def _has_limits(self) -> bool:
-        return "limit" not in self.ignore and limits_enabled(self.model)
+        disabled = is_disabled(self.model, _DISABLE.mjDSBL_LIMIT, _DISABLE.mjDSBL_CONSTRAINT)
+        return "limit" not in self.ignore and not disabled
 
     def _mechanism(
         self, colliding: set[int], tendons: Sequence[SiteTendon]
     ) -> tuple[Mechanism, list[FileTransmission]]:
         """Mechanism of the file, and its transmissions with their elements."""
         model, ignore = self.model, self.ignore
-        has_friction = "friction_loss" not in ignore and friction_enabled(model)
+        frictionless = is_disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS, _DISABLE.mjDSBL_CONSTRAINT)
+        has_friction = "friction_loss" not in ignore and not frictionless
         bodies = translate.bodies(model, colliding, self._has_limits, has_friction, tendons)
         transmissions = translate.all_transmissions(model, bodies, ignore, self.servos, self._has_limits)
         step = self.dt / self.substeps if self.integrator == "semi_implicit_euler" else None
@@ -225,28 +235,6 @@ class _EngineBuilder:
             drag_axes=np.array([matrix(quaternion) for quaternion in model.body_iquat[1:]]).reshape(-1, 3, 3),
         )
         return mechanism, transmissions
-
-    def _contact_settings(
-        self,
-        mechanism: Mechanism,
-        pairs: GeomPairs,
-        order: Sequence[tuple[str, int]],
-        tendons: Sequence[SiteTendon],
-        transmissions: Sequence[FileTransmission],
-    ) -> ContactSettings:
-        """Contact settings with the friction of the file, and without contact where there is nothing to solve."""
-        model, method = self.model, self.contact.method
-        friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
-        friction = friction.reshape(-1, 3)
-        if method == "compliant":
-            method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)
-        joints = [joint for body in mechanism.bodies for joint in body.joints]
-        constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
-        if not (len(pairs) or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
-            method = None
-        return replace(
-            self.contact, method=method, friction=friction[:, 0].tolist(), rotational_friction=friction[:, 1:]
-        )
 
 
 def _fluid(model: mujoco.MjModel) -> Fluid | None:

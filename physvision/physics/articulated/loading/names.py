@@ -37,9 +37,9 @@ def _name_of_joint(model: mujoco.MjModel, k: int) -> str:
     return name if len(unnamed) == 1 and mujoco.mj_name2id(model, _OBJECTS["actuator"], name) < 0 else ""
 
 
-def is_disabled(model: mujoco.MjModel, bit: mujoco.mjtDisableBit) -> bool:
-    """If true, the model's options disable a feature."""
-    return bool(model.opt.disableflags & bit.value)
+def is_disabled(model: mujoco.MjModel, *bits: mujoco.mjtDisableBit) -> bool:
+    """If true, the model's options disable one of these features."""
+    return any(model.opt.disableflags & bit.value for bit in bits)
 
 
 def join_names(names: Iterable[str]) -> str:

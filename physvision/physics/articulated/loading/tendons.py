@@ -46,7 +46,7 @@ class SiteTendon:
 
 def site_tendons(model: mujoco.MjModel) -> list[SiteTendon]:
     """All tendons of this kind that have an effect."""
-    if is_disabled(model, _DISABLE.mjDSBL_LIMIT) or is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+    if is_disabled(model, _DISABLE.mjDSBL_LIMIT, _DISABLE.mjDSBL_CONSTRAINT):
         return []
     return [_site_tendon(model, t) for t in range(model.ntendon) if is_site_tendon(model, t)]
 

@@ -17,7 +17,6 @@ from physvision.physics.articulated.loading.names import (
     ON_JOINTS,
     YIELDING,
     is_disabled,
-    join_names,
     nonzero_rows,
     object_name,
 )
@@ -167,8 +166,7 @@ def _fixed_tendon(model: mujoco.MjModel, t: int, rename: _Rename, limits: bool) 
         spring = Transmission(rename(joints), stiffness=stiffness, damping=damping, rest_position=rest, name=name)
         yield FileTransmission(spring, "spring", t)
     loss = float(model.tendon_frictionloss[t])
-    no_friction = (_DISABLE.mjDSBL_FRICTIONLOSS, _DISABLE.mjDSBL_CONSTRAINT)
-    if loss and not any(is_disabled(model, bit) for bit in no_friction):
+    if loss and not is_disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS, _DISABLE.mjDSBL_CONSTRAINT):
         friction = Transmission(rename(joints), "friction", force_range=(-loss, loss), name=name)
         yield FileTransmission(friction, "friction", t)
     if limits and model.tendon_limited[t]:
@@ -195,7 +193,7 @@ def tendon_obstacle(model: mujoco.MjModel, t: int) -> str | None:
 
 def active_equalities(model: mujoco.MjModel) -> list[int]:
     """Equality constraints that are active from the start."""
-    if is_disabled(model, _DISABLE.mjDSBL_EQUALITY) or is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT):
+    if is_disabled(model, _DISABLE.mjDSBL_EQUALITY, _DISABLE.mjDSBL_CONSTRAINT):
         return []
     return np.flatnonzero(model.eq_active0).tolist()
 
@@ -242,15 +240,3 @@ def _joint_equality(model: mujoco.MjModel, e: int, rename: _Rename) -> Transmiss
             coefficients[joint] = coefficients.get(joint, 0.0) + factor * coefficient
     nonzero = {joint: coefficient for joint, coefficient in coefficients.items() if coefficient}
     return Transmission(rename(nonzero), "equality", rest_position=rest, name=object_name(model, "equality", e))
-
-
-def unsupported_equalities(model: mujoco.MjModel) -> str:
-    """Names of the equality constraints that cannot be simulated, with the reasons."""
-    obstacles = ((e, equality_obstacle(model, e)) for e in active_equalities(model))
-    return join_names(f"{object_name(model, 'equality', e)} ({reason})" for e, reason in obstacles if reason)
-
-
-def unsupported_tendons(model: mujoco.MjModel) -> str:
-    """Names of the tendons that cannot be simulated, with the reasons."""
-    obstacles = ((t, tendon_obstacle(model, t)) for t in range(model.ntendon))
-    return join_names(f"{object_name(model, 'tendon', t)} ({reason})" for t, reason in obstacles if reason)

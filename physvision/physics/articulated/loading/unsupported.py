@@ -20,11 +20,12 @@ from physvision.physics.articulated.loading.names import (
     object_name,
 )
 from physvision.physics.articulated.loading.transmissions import (
+    active_equalities,
     driven_joints,
+    equality_obstacle,
     feedback,
     is_transmission,
-    unsupported_equalities,
-    unsupported_tendons,
+    tendon_obstacle,
 )
 
 # Features that `ignore` leaves out, by name; docs/articulated.md has this table.
@@ -62,12 +63,11 @@ def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
     if model.nv == 0:
         return {}
     has_gravity = not is_disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
-    obstacles = enumerate(actuator_obstacles(model))
     features = {
         **unsupported_contacts(model),
-        "equality": unsupported_equalities(model),
-        "tendon": unsupported_tendons(model),
-        "actuator": join_names(f"{object_name(model, 'actuator', k)} ({reason})" for k, reason in obstacles if reason),
+        "equality": _refused(model, "equality", ((e, equality_obstacle(model, e)) for e in active_equalities(model))),
+        "tendon": _refused(model, "tendon", ((t, tendon_obstacle(model, t)) for t in range(model.ntendon))),
+        "actuator": _refused(model, "actuator", enumerate(actuator_obstacles(model))),
         "fluid": _unsupported_fluid(model),
         "gravity_compensation": _nonzero_names(model, "body", model.body_gravcomp) if has_gravity else "",
         "nonlinear": _nonlinear_joints(model),
@@ -77,6 +77,11 @@ def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
         "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
     }
     return {feature: where for feature, where in features.items() if where}
+
+
+def _refused(model: mujoco.MjModel, kind: str, obstacles: Iterable[tuple[int, str | None]]) -> str:
+    """Names of the objects of a kind that cannot be simulated, with the reasons."""
+    return join_names(f"{object_name(model, kind, k)} ({reason})" for k, reason in obstacles if reason)
 
 
 def _names(model: mujoco.MjModel, kind: str, numbers: Iterable[int]) -> str:
@@ -166,16 +171,6 @@ def _unsupported_fluid(model: mujoco.MjModel) -> str:
         return ""
     bodies = (int(model.geom_bodyid[geom]) for geom in np.flatnonzero(model.geom_fluid[:, 0]))
     return _names(model, "body", bodies) or ("wind" if np.any(model.opt.wind) else "")
-
-
-def limits_enabled(model: mujoco.MjModel) -> bool:
-    """If true, the limits of joints have an effect."""
-    return not is_disabled(model, _DISABLE.mjDSBL_LIMIT) and not is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
-
-
-def friction_enabled(model: mujoco.MjModel) -> bool:
-    """If true, the dry friction of joints has an effect."""
-    return not is_disabled(model, _DISABLE.mjDSBL_FRICTIONLOSS) and not is_disabled(model, _DISABLE.mjDSBL_CONSTRAINT)
 
 
 def _nonlinear_joints(model: mujoco.MjModel) -> str:
