@@ -81,7 +81,7 @@ class SceneView:
             handle.vertices = _transformed(poses[0], rows, vertices)
 
     def show_contacts(self, points: NDArray, forces: NDArray) -> None:
-        """Show contact points, and the forces at them as lines.
+        """Show contact points, and the forces at them as lines; nothing if there are none.
 
         Args:
             points: Positions, m, (contacts, 3).
@@ -96,10 +96,6 @@ class SceneView:
         self._scene.add_point_cloud("/contacts/points", points.astype(np.float32), (220, 60, 40), point_size=size)
         lines = np.stack([points, ends], 1).astype(np.float32)
         self._scene.add_line_segments("/contacts/forces", lines, (240, 150, 30), thickness=0.4 * size)
-
-    def hide_contacts(self) -> None:
-        """Remove the contacts from the scene."""
-        self._scene.remove_by_name("/contacts")
 
     def show_frames(self, poses: NDArray | None) -> None:
         """Show the axes of bodies, (bodies, 4, 4), or remove them if there are none."""

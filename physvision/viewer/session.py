@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
 from physvision.core import InputError, State, Trajectory
@@ -199,18 +200,10 @@ class Session:
 
     def _solve_mass(self, state: State, impulse: Tensor) -> Tensor:
         """Velocities that a generalized impulse makes, by conjugate gradients, (nv,)."""
-        solution, residual = torch.zeros_like(impulse), impulse.clone()
-        search, square = residual.clone(), float(residual @ residual)
-        limit = SOLVER_TOLERANCE**2 * square
-        for _ in range(MAX_SOLVER_STEPS):
-            if square <= limit:
-                break
-            image = self._momentum(state, search)
-            curvature = float(search @ image)
-            if curvature <= 0:
-                break
-            size = square / curvature
-            solution, residual = solution + size * search, residual - size * image
-            square, previous = float(residual @ residual), square
-            search = residual + (square / previous) * search
-        return solution
+
+        def momentum(velocity: NDArray) -> NDArray:
+            return self._momentum(state, torch.as_tensor(velocity)).numpy()
+
+        mass = LinearOperator((len(impulse), len(impulse)), momentum, dtype=np.float64)
+        solution, _ = cg(mass, impulse.numpy(), rtol=SOLVER_TOLERANCE, maxiter=MAX_SOLVER_STEPS)
+        return torch.as_tensor(solution)
