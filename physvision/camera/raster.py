@@ -145,7 +145,8 @@ class Render(Operation):
         bar = self.view.kernels.Gradients()
         bar.image, bar.patches = array(gradients[0]), array(bars)
         bar.texels, bar.background = (
-            array(_expanded(sum, value)) for sum, value in ((texels_bar, texels), (background_bar, background))
+            array(total.expand_as(value) if total.numel() else total)
+            for total, value in ((texels_bar, texels), (background_bar, background))
         )
         together = self.view.height if needed[3] else 1
         if batch > 1 and 1 in (texels_bar.shape[0], background_bar.shape[0]):
@@ -165,10 +166,6 @@ class Render(Operation):
 def _once(value: Tensor) -> Tensor:
     """Return one copy of a tensor that is expanded over the batch."""
     return value[:1] if value.shape[0] > 1 and value.stride(0) == 0 else value
-
-
-def _expanded(bar: Tensor, value: Tensor) -> Tensor:
-    return bar.expand_as(value) if bar.numel() else bar
 
 
 def _spread(bar: Tensor, value: Tensor) -> Tensor:

@@ -234,14 +234,8 @@ class LinkEncoder(SegmentingEncoder):
     def _follow(self, read: LinkFrames) -> tuple[Tensor, Tensor, Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
         """Follow the chain from the hinge on: direction of each link in all frames with deviation, and lengths."""
         settings = self.settings
-        start, directions, stds, lengths, length_stds, widths = (
-            torch.zeros_like(read.centroids[:, :, 0]),
-            [],
-            [],
-            [],
-            [],
-            [],
-        )
+        start = torch.zeros_like(read.centroids[:, :, 0])
+        directions, stds, lengths, length_stds, widths = ([] for _ in range(5))
         for link in range(self.slots):
             guess = direction_of(read.centroids[:, :, link] - start).detach()
             placed, place = self._jittered(guess, start.detach())
@@ -264,10 +258,8 @@ class LinkEncoder(SegmentingEncoder):
             torch.stack(widths, -1).mean(-1), torch.zeros_like(length[:, 0]), widened(settings.half_width)
         )
         width = read.scale * width
-        values, properties_std = (
-            {"length": length, "half_width": width},
-            {"length": length_std, "half_width": width_std},
-        )
+        values = {"length": length, "half_width": width}
+        properties_std = {"length": length_std, "half_width": width_std}
         for name, prior in (("mass", settings.mass), ("joint_damping", settings.damping)):
             values[name] = torch.full_like(length, 0.5 * (prior[0] + prior[1]))
             properties_std[name] = torch.full_like(length, UNIFORM_STD * (prior[1] - prior[0]))
@@ -306,10 +298,8 @@ class LinkEncoder(SegmentingEncoder):
         camera = self._camera[0].to(points)
         pixels = project(points, camera.intrinsics, read.poses[:, -angle.shape[1] :].flatten(0, 1))
         side = self.settings.crop
-        return self._normalized(pixels).unflatten(0, angle.shape).unflatten(2, (side, side))
-
-    def _normalized(self, pixels: Tensor) -> Tensor:
-        return (2.0 * pixels + 1.0) / pixels.new_tensor([self.size[1], self.size[0]]) - 1.0
+        normalized = (2.0 * pixels + 1.0) / pixels.new_tensor([self.size[1], self.size[0]]) - 1.0
+        return normalized.unflatten(0, angle.shape).unflatten(2, (side, side))
 
     def _state(
         self, read: LinkFrames, angles: Tensor, angle_std: Tensor, lengths: Tensor, motion: Tensor

@@ -8,7 +8,6 @@ from typing import Any
 
 from lightning import Trainer
 from lightning.fabric.plugins.io import TorchCheckpointIO
-from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
 from physvision.core import InputError
@@ -37,15 +36,6 @@ def keep_checkpoints_whole(trainer: Trainer) -> None:
     """Have `trainer` write its checkpoints so, unless it was given a way of its own."""
     if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
         trainer.strategy.checkpoint_io = WholeCheckpoints()
-
-
-def last_checkpoint(root: str | Path) -> ModelCheckpoint:
-    """Make the callback that keeps checkpoints/last.ckpt in a folder, the state after the last epoch.
-
-    Args:
-        root: Folder of the training's outputs.
-    """
-    return ModelCheckpoint(Path(root) / "checkpoints", filename="last", save_on_train_epoch_end=True)
 
 
 def fault_of_loading(model: nn.Module) -> str | None:

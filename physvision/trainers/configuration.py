@@ -16,7 +16,7 @@ from typing import Any
 import lightning
 import yaml
 from lightning import Callback, LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -26,7 +26,6 @@ from physvision.core.resources import find_configuration
 from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass, overlay
 from physvision.core.yaml_reader import parse_value, read_yaml
 from physvision.trainers import library_parts  # noqa: F401  registers what of Lightning and torch may be named
-from physvision.trainers.checkpoints import last_checkpoint
 from physvision.trainers.trainer_settings import TrainerSettings
 
 Values = dict[str, Any]
@@ -187,7 +186,9 @@ def _trainer(settings: TrainerSettings, values: Values) -> Trainer:
     callbacks = callbacks if isinstance(callbacks, list) else [callbacks] if callbacks else []
     is_saved = arguments["enable_checkpointing"] is not False and not arguments["barebones"]
     if is_saved and not any(isinstance(callback, Checkpoint) for callback in callbacks):
-        callbacks = [*callbacks, last_checkpoint(arguments["default_root_dir"] or ".")]
+        # The state after the last epoch.
+        folder = Path(arguments["default_root_dir"] or ".") / "checkpoints"
+        callbacks = [*callbacks, ModelCheckpoint(folder, filename="last", save_on_train_epoch_end=True)]
     arguments["callbacks"] = [*callbacks, ConfigurationFile(values)]
     return _build(lambda given: Trainer(**given), arguments, "trainer")
 

@@ -300,15 +300,11 @@ class PredictionTraining(ResumableTraining):
 
     def on_validation_epoch_start(self) -> None:
         """Reset the metrics of the stage."""
-        self._forget("validation")
+        self.metrics.clear()
 
     def on_test_epoch_start(self) -> None:
         """Reset the metrics of the stage."""
-        self._forget("test")
-
-    def _forget(self, stage: str) -> None:
-        if stage in self.metrics:
-            del self.metrics[stage]
+        self.metrics.clear()
 
     def validation_step(self, batch: Sample, batch_idx: int) -> None:
         """Update metrics and log the loss."""
