@@ -100,7 +100,7 @@ class ObjectEncoder(Encoder):
         self.crop = None if crop is None else check_count("crop", crop)
         self.register_buffer("colors", torch.tensor([list(color) for color in colors]), persistent=False)
         self.register_buffer("background", torch.tensor(list(background)).reshape(3, 1, 1), persistent=False)
-        self.objects = self.filters.num_objects
+        self.objects = sum(self.counts)
         self.network, self.flow, self.disturbance = network, flow, disturbance
         flow.requires_grad_(False)
         zero_init_output(network)

@@ -68,11 +68,6 @@ class ColorFilters:
         """Make filters for known colors on a uniform background."""
         return cls(torch.tensor(colors), torch.tensor(background).reshape(3, 1, 1), counts or (1,) * len(colors))
 
-    @property
-    def num_objects(self) -> int:
-        """Total number of objects of all colors."""
-        return sum(self.counts)
-
     def masks(self, frames: Float[Tensor, "*batch 3 height width"]) -> Float[Tensor, "*batch colors height width"]:
         """Return the fraction of each pixel that each color covers; a pixel belongs to at most one color."""
         colors, background = self.colors.to(frames), self.background.to(frames)

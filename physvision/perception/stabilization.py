@@ -137,31 +137,21 @@ def _homographies(
     if len(corners) < settings.min_corners:
         raise VideoError("the background has too few corners to register a moving camera")
     gray = cv2.cvtColor(reference, cv2.COLOR_RGB2GRAY)
-    homographies, guess = [], None
+    # Each search begins at the corners' positions by the homography of the frame before.
+    homographies, start, flags = [], np.empty(0), 0
     for _, frame in source:
-        homography, guess = _register(gray, cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY), corners, guess, settings)
-        homographies.append(homography)
-    return np.stack(homographies)
-
-
-def _register(
-    reference: np.ndarray,
-    frame: np.ndarray,
-    corners: np.ndarray,
-    guess: np.ndarray | None,
-    settings: StabilizationSettings,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the homography of a frame to the reference, and the corners' positions in the frame by it."""
-    flags = 0 if guess is None else cv2.OPTFLOW_USE_INITIAL_FLOW
-    start = np.empty(0) if guess is None else guess.copy()
-    positions, status, _ = cv2.calcOpticalFlowPyrLK(
-        reference, frame, corners, start, winSize=(21, 21), maxLevel=4, flags=flags
-    )
-    tracked = status.ravel() > 0
-    if tracked.sum() >= settings.min_corners:
-        homography, inliers = cv2.findHomography(
-            positions[tracked], corners[tracked], cv2.RANSAC, settings.inlier_distance
+        frame_gray = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
+        positions, status, _ = cv2.calcOpticalFlowPyrLK(
+            gray, frame_gray, corners, start, winSize=(21, 21), maxLevel=4, flags=flags
         )
-        if homography is not None and inliers.sum() >= settings.min_inliers * len(corners):
-            return homography, cv2.perspectiveTransform(corners, np.linalg.inv(homography)).astype(np.float32)
-    raise VideoError("the background does not move as a plane that a moving camera films")
+        tracked, homography, inliers = status.ravel() > 0, None, np.zeros(0)
+        if tracked.sum() >= settings.min_corners:
+            homography, inliers = cv2.findHomography(
+                positions[tracked], corners[tracked], cv2.RANSAC, settings.inlier_distance
+            )
+        if homography is None or inliers.sum() < settings.min_inliers * len(corners):
+            raise VideoError("the background does not move as a plane that a moving camera films")
+        homographies.append(homography)
+        start = cv2.perspectiveTransform(corners, np.linalg.inv(homography)).astype(np.float32)
+        flags = cv2.OPTFLOW_USE_INITIAL_FLOW
+    return np.stack(homographies)

@@ -13,8 +13,4 @@ from physvision.datasets.rendering.sphere_textures import (
     SphereTexture as SphereTexture,
     random_sphere_texture as random_sphere_texture,
 )
-from physvision.datasets.rendering.surfaces import (
-    hsv_color as hsv_color,
-    patterned_surface as patterned_surface,
-    smooth_noise as smooth_noise,
-)
+from physvision.datasets.rendering.surfaces import hsv_color as hsv_color, patterned_surface as patterned_surface

@@ -36,11 +36,6 @@ class Allocator:
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype, self.device = dtype, device
 
-    @property
-    def matrix_bytes(self) -> int:
-        """Size of a matrix of three rows, which bounds that of a vector, in bytes."""
-        return 9 * self.dtype.itemsize
-
     def zeros(self, batch: int, *shape: int) -> Tensor:
         """Zeros of shape (batch, *shape)."""
         return self._allocate(torch.zeros, batch, *shape)

@@ -90,8 +90,9 @@ class DeviceModel:
         """
         assert self.pairs is not None
         capacity = min(max(needed, 2 * self.counts["contacts"]), self.pairs.max_capacity)
-        entries = capacity * (2 * capacity + 2 * self.tree.nv + self.tree.links) * self.allocator.matrix_bytes
-        if batch * entries > SETTINGS.max_contact_memory or needed > capacity:
+        entries = capacity * (2 * capacity + 2 * self.tree.nv + self.tree.links)
+        # Each takes up to a matrix of three rows.
+        if batch * entries * 9 * self.dtype.itemsize > SETTINGS.max_contact_memory or needed > capacity:
             return False
         self.counts["contacts"] = capacity
         self.workspaces.drop("contacts")

@@ -78,8 +78,14 @@ def compile_mechanism(
         if contact.by_events or contact.compliant_law is not None:
             losses = [joint.friction_loss for body in bodies for joint in body.joints]
             friction_velocities = np.flatnonzero(per_velocity(tree, losses))
-        table = ShapePairs.of(shape_pairs)
-        pairs = _compile_contact(mechanism, contact, tree, geometry, table, mixing, friction_velocities)
+        table, loop_joints = ShapePairs.of(shape_pairs), mechanism.loop_joints
+        needs_rows = mechanism.transmissions or loop_joints or bool(table.rows.has_rotational_friction.any())
+        if needs_rows and contact.law is not None and contact.compliant_law is None:
+            raise InputError("transmissions, loop joints and rotational friction need contact='event' or 'compliant'")
+        rows = compile_scalar_rows(tree, friction_velocities, mechanism.transmissions)
+        if table or tree.limited.any() or rows.count or loop_joints:
+            loops = compile_loop_constraints(loop_joints, len(shapes))
+            pairs = ContactPairs(tree, geometry, table, mixing, rows, loops, contact)
     if pairs is None:
         friction_velocities = np.zeros(0, int)
     if states:
@@ -117,28 +123,6 @@ def _check_without_contact(tree: KinematicTree, mechanism: Mechanism) -> None:
         raise InputError(
             "transmissions and loop joints are part of the contact problem: make the engine with contact='event'"
         )
-
-
-def _compile_contact(
-    mechanism: Mechanism,
-    contact: ContactSettings,
-    tree: KinematicTree,
-    geometry: Sequence[Placed],
-    shape_pairs: ShapePairs,
-    mixing: str,
-    friction_velocities: np.ndarray,
-) -> ContactPairs | None:
-    """Contact problem, or None if it is empty."""
-    transmissions, loop_joints = mechanism.transmissions, mechanism.loop_joints
-    rotational = bool(shape_pairs.rows.has_rotational_friction.any())
-    has_other_law = contact.law is not None and contact.compliant_law is None
-    if has_other_law and (transmissions or loop_joints or rotational):
-        raise InputError("transmissions, loop joints and rotational friction need contact='event' or 'compliant'")
-    rows = compile_scalar_rows(tree, friction_velocities, transmissions)
-    if not (shape_pairs or tree.limited.any() or rows.count or loop_joints):
-        return None
-    loops = compile_loop_constraints(loop_joints, len(geometry) - 2 * len(loop_joints))
-    return ContactPairs(tree, geometry, shape_pairs, mixing, rows, loops, contact)
 
 
 def _row_names(tree: KinematicTree, geometry: Sequence[Placed], mechanism: Mechanism) -> dict[str, Sequence[str]]:

@@ -9,7 +9,6 @@ from physvision.physics.articulated.contact.feature_pairs import (
     compile_feature_pairs as compile_feature_pairs,
     supported_pairs as supported_pairs,
 )
-from physvision.physics.articulated.contact.features import pair_features as pair_features
 from physvision.physics.articulated.contact.laws import (
     Compliant as Compliant,
     CompliantConstraints as CompliantConstraints,
