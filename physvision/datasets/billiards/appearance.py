@@ -24,13 +24,6 @@ class DrawingStyle:
     noise: float
 
 
-def camera_path(frames: int, shake: int | float, random: np.random.Generator) -> Float[np.ndarray, "frames 2"]:
-    """Offset of the picture in each frame, pixels: independent from frame to frame, like a trembling hand."""
-    if shake == 0:
-        return np.zeros((frames, 2))
-    return random.normal(0.0, shake, (frames, 2))
-
-
 def draw_frames(
     style: DrawingStyle,
     positions: Float[np.ndarray, "frames balls 2"],

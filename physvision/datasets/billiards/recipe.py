@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from physvision.core import InputError
-from physvision.datasets.billiards.appearance import DrawingStyle, camera_path, draw_frames
+from physvision.datasets.billiards.appearance import DrawingStyle, draw_frames
 from physvision.datasets.billiards.simulation import Table, simulate
 from physvision.datasets.recipe import Field, FrameFormat, Number, Recipe, check_number, integer, real, span
 from physvision.video.overlay import Arrow, CircleOutline, OverlayShape
@@ -126,7 +126,8 @@ class BilliardsRecipe(Recipe):
         headings = random.uniform(0.0, 2 * np.pi, self.balls)
         velocities = speeds[:, None] * np.stack([np.cos(headings), np.sin(headings)], axis=1)
         motion = simulate(table, positions, velocities, np.arange(self.frames) / self.fps)
-        camera = camera_path(self.frames, self.shake, random)
+        # Offsets of the picture are independent from frame to frame, like those of a trembling hand.
+        camera = random.normal(0.0, self.shake, (self.frames, 2)) if self.shake else np.zeros((self.frames, 2))
         style = DrawingStyle(
             size=self.size,
             colors=np.array(self.ball_colors()),
