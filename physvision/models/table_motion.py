@@ -23,7 +23,7 @@ from physvision.physics.engine import Engine
 _GROWTHS = ((8, 6), (11, 6), (5, 3))
 # A detection without confidence may still be the ball that is looked for.
 _MIN_WEIGHT = 0.05
-# Standard deviation, px and px/s, of what is not read: of a ball that is not matched_mask, and of an empty slot.
+# Standard deviation, px and px/s, of what is not read: of a ball that is not matched, and of an empty slot.
 _UNSEEN_STD, _EMPTY_STD = 1e3, 1.0
 
 
@@ -41,6 +41,8 @@ class TableMotionSettings:
         max_speed: Prior standard deviation of velocities, px/s.
         position_std: Standard deviation of the positions that windows show, px; the encoder's own if not given.
         velocity_std: Standard deviation of the velocity in the last window, px/s; the encoder's own if not given.
+        constant_error: Part of the variance of errors of positions that is the same in all frames.
+        correlation: Correlation of the rest of these errors from one frame to the next.
     """
 
     step: int = 1
@@ -50,6 +52,8 @@ class TableMotionSettings:
     max_speed: float = 60.0
     position_std: float | None = None
     velocity_std: float | None = None
+    constant_error: float = 0.0
+    correlation: float = 0.0
 
     def ends(self, count: int, window: int) -> list[int]:
         """Last frames of the windows among `count` frames that are read, ascending."""
@@ -82,7 +86,13 @@ class TableMotion(nn.Module):
             engine,
             Coordinates(3 * slots, tuple(range(2, 3 * slots, 3))),
             tabletop_leaves,
-            TrackFitSettings(iterations=6, velocity_std=settings.max_speed, growths=growths),
+            TrackFitSettings(
+                iterations=6,
+                velocity_std=settings.max_speed,
+                constant_error=settings.constant_error,
+                correlation=settings.correlation,
+                growths=growths,
+            ),
         )
 
     @torch.no_grad()
@@ -153,24 +163,36 @@ class TableMotion(nn.Module):
         return self._fit(tracks, (means, estimated), known=known)
 
     def _completed(self, latest: Observation, motion: FittedMotion, present: Tensor, windows: int) -> Observation:
-        """The observation with the fitted state and properties, in the trials whose motion the engine explains."""
-        numbers = (2 * windows * present.sum(1)).clamp_min(1)
-        good = (motion.cost < self.settings.max_cost * numbers) & motion.state.q.isfinite().all(1)
+        """The observation with the fitted state and properties, in the trials whose motion the engine explains.
+
+        A cost of more than one for each number says that errors are larger than their standard deviations: all grow by
+        its square root.
+        """
+        cost = motion.cost / (2 * windows * present.sum(1)).clamp_min(1)
+        good, growth = (cost < self.settings.max_cost) & motion.state.q.isfinite().all(1), cost.clamp_min(1.0).sqrt()
+
+        def rows(values: Tensor, like: Tensor) -> Tensor:
+            return values.reshape(-1, *(1,) * (like.dim() - 1))
 
         def selection(fitted: Tensor, own: Tensor) -> Tensor:
-            return torch.where(good.reshape(-1, *(1,) * (own.dim() - 1)), fitted.to(own), own)
+            return torch.where(rows(good, own), fitted.to(own), own)
 
-        changes = {
-            "positions": selection(motion.state.q[:, None], latest.positions[:, -1:]),
-            "velocities": selection(motion.state.v[:, None], latest.velocities[:, -1:]),
-            "position_std": selection(motion.state_std.q[:, None], latest.position_std[:, -1:]),  # pyright: ignore
-            "velocity_std": selection(motion.state_std.v[:, None], latest.velocity_std[:, -1:]),  # pyright: ignore
-        }
-        for name, fitted in (("properties", motion.properties), ("property_std", motion.property_std)):
-            own = dict(getattr(latest, name) or {})
-            changed = {key: selection(value, own[key]) for key, value in fitted.items()}
-            changes[name] = {**own, **changed} or None  # pyright: ignore[reportArgumentType]
-        return replace(latest, **changes)  # pyright: ignore[reportArgumentType]
+        def selected_std(fitted: Tensor, own: Tensor | None) -> Tensor:
+            assert own is not None
+            return selection(rows(growth, fitted) * fitted, own)
+
+        stds = latest.property_std or {}
+        properties = {name: selection(value, latest.properties[name]) for name, value in motion.properties.items()}  # pyright: ignore
+        property_stds = {name: selected_std(value, stds[name]) for name, value in motion.property_std.items()}
+        return replace(
+            latest,
+            positions=selection(motion.state.q[:, None], latest.positions[:, -1:]),
+            velocities=selection(motion.state.v[:, None], latest.velocities[:, -1:]),
+            position_std=selected_std(motion.state_std.q[:, None], self._known(latest.position_std)[:, None]),
+            velocity_std=selected_std(motion.state_std.v[:, None], self._known(latest.velocity_std)[:, None]),
+            properties={**(latest.properties or {}), **properties} or None,
+            property_std={**stds, **property_stds} or None,
+        )
 
     @staticmethod
     def _known(values: Tensor | None) -> Tensor:

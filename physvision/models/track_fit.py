@@ -6,8 +6,14 @@ deviation. The most likely ones minimize
     Σ ρ((q_k − q̂_k) / σ_k) + ½ |z|²
 
 with ρ quadratic for small errors and linear beyond, by the Levenberg–Marquardt method with finite differences: an
-engine has no forward mode, but simulates all perturbed worlds at once. The inverse of JᵀJ at the minimum is the
-covariance.
+engine has no forward mode, but simulates all perturbed worlds at once.
+The minimum moves by −(JᵀJ)⁻¹ Jᵀ δ with errors δ of what is read, J the derivative of the terms, so its covariance is
+(JᵀJ)⁻¹ Jᵀ R J (JᵀJ)⁻¹ with R that of δ: one for velocities and priors, and for positions, in units of σ,
+
+    R_kl = a + (1 − a) c^|k − l|
+
+between frames k and l, since errors of perception last: a part for all frames, the rest with correlation c from one
+frame to the next. With independent errors it is the inverse of JᵀJ.
 """
 
 from __future__ import annotations
@@ -40,6 +46,8 @@ class TrackFitSettings:
         step: Relative step of finite differences.
         damping: Initial damping; raising it makes first steps more careful.
         velocity_std: Prior standard deviation of the velocities at the first frame, 1/s.
+        constant_error: Part of the variance of errors of positions that is the same in all frames.
+        correlation: Correlation of the rest of these errors from one frame to the next.
         growths: Ways to the fit of all frames: numbers of first frames that are fitted before, ascending, each fit from
             the one before. Impacts give the cost many minima; a motion that is right up to an impact starts near the
             right one, and of several ways, which end in different minima, the cheapest motion of each world counts.
@@ -50,6 +58,8 @@ class TrackFitSettings:
     step: float = 1e-4
     damping: float = 1e-2
     velocity_std: float = 10.0
+    constant_error: float = 0.0
+    correlation: float = 0.0
     growths: tuple[tuple[int, ...], ...] = ((),)
 
 
@@ -293,7 +303,7 @@ class _Problem:
 
     def result(self, x: Tensor, cost: Tensor, jacobian: Tensor, final: Tensor) -> FittedMotion:
         """Fit in units of the quantities."""
-        covariance = torch.linalg.pinv(jacobian.mT @ jacobian, hermitian=True)
+        covariance = self._covariance(jacobian)
         variance = (final[..., 1:] @ covariance @ final[..., 1:].mT).diagonal(dim1=1, dim2=2)
         state, deviation = (State(*part.split(self.size, 1)) for part in (final[..., 0], variance.clamp_min(0).sqrt()))
         stds, at = {}, 2 * self.size
@@ -306,3 +316,13 @@ class _Problem:
         path = self.fit.engine.rollout(start, self.tracks.count - 1, properties=self.leaves(values, len(x)))
         present = State(self.fit.coordinates.unwind(state.q), state.v)
         return FittedMotion(present, deviation, values, stds, path.q[:, list(self.tracks.times)], cost)
+
+    def _covariance(self, jacobian: Tensor) -> Float[Tensor, "batch unknowns unknowns"]:
+        """Covariance of the unknowns, see above."""
+        settings, times = self.fit.settings, torch.tensor(self.tracks.times).to(jacobian)
+        inverse = torch.linalg.pinv(jacobian.mT @ jacobian, hermitian=True)
+        positions = jacobian[:, : len(times) * self.size].unflatten(1, (len(times), self.size))
+        decaying = settings.correlation ** (times - times[:, None]).abs()
+        between = settings.constant_error + (1.0 - settings.constant_error) * decaying - torch.eye(len(times)).to(times)
+        added = torch.einsum("bkqi,kl,blqj->bij", positions, between, positions)
+        return inverse + inverse @ added @ inverse

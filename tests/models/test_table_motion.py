@@ -102,6 +102,18 @@ def test_motion_that_the_engine_cannot_explain_keeps_the_state_of_the_last_windo
     assert bool((fitted.velocities[1:] != latest.velocities[1:]).any(-1).all())
 
 
+def test_intervals_grow_where_errors_are_larger_than_they_say():
+    world, settings = table(2), TableMotionSettings(max_frames=FRAMES - 2, max_cost=20.0)
+    path = world.rollout(starts(WORLDS, 2), FRAMES - 1)
+    ends = settings.ends(FRAMES, 3)
+    windows = observed(path, ends)
+    sure = [replace(window, position_std=0.3 * window.position_std) for window in windows]  # pyright: ignore
+    stds = [TableMotion(world, 2, settings)(row[-1], row[:-1], ends, {}).position_std for row in (windows, sure)]
+    ratio = (stds[1] / stds[0])[..., [0, 1, 3, 4]]  # pyright: ignore
+    # Positions three times as sure say so of the state, but a cost that is too high takes most of it back.
+    assert 0.5 < float(ratio.median()) < 1.1
+
+
 def test_friction_of_the_table_and_restitution_of_walls_follow_from_the_motion():
     world, settings = tabletop(4), TableMotionSettings(max_frames=30)
     start, rows = starts(WORLDS, 4, seed=3), torch.ones(WORLDS)

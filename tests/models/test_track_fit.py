@@ -75,6 +75,24 @@ def test_a_velocity_and_gaps_are_used():
     assert errors[1] < 0.5 * errors[0]
 
 
+def test_intervals_hold_where_errors_last():
+    noise, constant, correlation, worlds = 0.03, 0.4, 0.8, 60
+    path, _, _ = motions(worlds, noise)
+    error = torch.randn(worlds, 30, 2).double()
+    for frame in range(1, 30):
+        error[:, frame] = correlation * error[:, frame - 1] + (1.0 - correlation**2) ** 0.5 * error[:, frame]
+    error = (1.0 - constant) ** 0.5 * error + constant**0.5 * torch.randn(worlds, 1, 2).double()
+    tracks = MotionTracks(path.q + noise * error, torch.full_like(path.q, noise), tuple(range(30)), 30)
+    inside = []
+    for settings in (TrackFitSettings(), TrackFitSettings(constant_error=constant, correlation=correlation)):
+        fitted = TrackFit(swing(), ANGLES, swing_leaves, settings)(tracks, priors(worlds), 20)
+        apart = ANGLES.unwind(fitted.state.q - path.q[:, -1]).abs()
+        inside.append(float((apart < 1.96 * fitted.state_std.q).double().mean()))
+    # Of 120 draws 95 % are inside, give or take 2 %.
+    assert inside[0] < 0.8
+    assert 0.88 < inside[1] < 0.995
+
+
 def test_one_frame_is_refused():
     _, _, q = motions(2, 0.0)
     tracks = MotionTracks(q[:, :1], torch.ones(2, 1, 2), (0,), 1)
