@@ -17,18 +17,13 @@ from physvision.report import ParameterRow, Units
 
 
 def parameter_rows(
-    model: PredictiveAutoencoder,
-    scene: Scene,
-    units: Units,
-    estimates: Mapping[str, Tensor] | None,
-    fit: ClipFit | None = None,
+    model: PredictiveAutoencoder, units: Units, estimates: Mapping[str, Tensor] | None, fit: ClipFit | None = None
 ) -> list[ParameterRow]:
     """List the parameters that the scene names, in reported units; equal values appear once.
 
     Args:
         model: Autoencoder.
-        scene: Scene of the model.
-        units: Reported units.
+        units: Reported units of its scene.
         estimates: Values that the encoder estimates from the video, by name, batches of one. All others are assumed:
             the checkpoint's own, whatever the video shows.
         fit: Fit of the clip, whose parameters come first.
@@ -36,10 +31,10 @@ def parameter_rows(
     estimates = estimates or {}
     learned = model.engine.learned_values
     available = {**dict(model.engine.properties.items()), **learned}
-    bodies = [item.body for item in scene.objects]
+    bodies = [item.body for item in units.scene.objects]
     rows = [] if fit is None else _fitted_rows(fit, units)
     fitted = set() if fit is None else {item.leaf for item in fit.parameters}
-    for name, unit in scene.parameters.items():
+    for name, unit in units.scene.parameters.items():
         if name not in available or name in fitted:
             continue
         tensor = estimates.get(name, available[name][None])[0].detach().double().cpu()

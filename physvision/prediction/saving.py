@@ -150,7 +150,7 @@ def save(
                 elapsed=time.perf_counter() - start,
                 interruption=interrupt.reason or (f"Interrupted ({files.failure})" if files.failure else ""),
                 warnings=check.warnings(),
-                parameters=parameter_rows(predictor.model, predictor.scene, units, last.properties, last.fit),
+                parameters=parameter_rows(predictor.model, units, last.properties, last.fit),
                 settings=settings or {},
             )
             paths = files.finish(data)
