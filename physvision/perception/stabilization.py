@@ -81,9 +81,8 @@ def stabilize(source: FrameSource, count: int, settings: PerceptionSettings) -> 
 def camera_shifts(source: FrameSource, settings: PerceptionSettings) -> Float[np.ndarray, "frames 2"]:
     """Return the shift of each frame against the first one, px; NaN where the background does not determine it.
 
-    The search for each frame begins at the shift of the one before, moved on by the last step between two frames: a
-    hand moves by a few pixels from frame to frame, further than the search reaches. Where the first frame shows too
-    little of what a later one does, the last one of known shift takes its place.
+    The search for each frame begins at the shift of the one before: a hand moves by a few pixels from frame to frame.
+    Where the first frame shows too little of what a later one does, the last one of known shift takes its place.
 
     Args:
         source: Frames of the clip.
@@ -91,17 +90,15 @@ def camera_shifts(source: FrameSource, settings: PerceptionSettings) -> Float[np
     """
     _, last = next(iter(source))
     estimator = JitterEstimator(last, settings.jitter)
-    shifts, shift, origin, motion = [], np.zeros(2), np.zeros(2), np.zeros(2)
+    shifts, shift, origin = [], np.zeros(2), np.zeros(2)
     for _, frame in source:
-        step = estimator.estimate(frame, shift + motion - origin) if estimator.is_wide else None
+        step = estimator.estimate(frame, shift - origin) if estimator.is_wide else None
         if step is None and last is not None:
             estimator, origin, last = JitterEstimator(last, settings.jitter), shift, None
             step = estimator.estimate(frame, np.zeros(2)) if estimator.is_wide else None
         if step is None:
             shifts.append(np.full(2, np.nan))
-            motion = np.zeros(2)
             continue
-        motion = origin + step - shift
         shift, last = origin + step, frame
         shifts.append(shift)
     return np.stack(shifts)
