@@ -186,7 +186,7 @@ def main(
     model: Path = Path("out/tabletop/checkpoints/last.ckpt"),
     data: Path = Path("data/tabletop"),
     fraction: float = 0.1,
-    updates: int = 9000,
+    updates: int = 18000,
     out: Path = Path("out/tabletop.safetensors"),
     seed: int = 0,
 ) -> None:
