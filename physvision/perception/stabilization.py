@@ -81,8 +81,9 @@ def stabilize(source: FrameSource, count: int, settings: PerceptionSettings) -> 
 def camera_shifts(source: FrameSource, settings: PerceptionSettings) -> Float[np.ndarray, "frames 2"]:
     """Return the shift of each frame against the first one, px; NaN where the background does not determine it.
 
-    The search for each frame begins at the shift of the one before: a hand moves by a few pixels from frame to frame.
-    Where the first frame shows too little of what a later one does, the last one of known shift takes its place.
+    The search for each frame begins at the shift of the one before, and where that leads nowhere, at that moved on by
+    the last step between two frames: a hand may move further in a frame than the search reaches. Where the first frame
+    shows too little of what a later one does, the last one of known shift takes its place.
 
     Args:
         source: Frames of the clip.
@@ -90,15 +91,19 @@ def camera_shifts(source: FrameSource, settings: PerceptionSettings) -> Float[np
     """
     _, last = next(iter(source))
     estimator = JitterEstimator(last, settings.jitter)
-    shifts, shift, origin = [], np.zeros(2), np.zeros(2)
+    shifts, shift, origin, motion = [], np.zeros(2), np.zeros(2), np.zeros(2)
     for _, frame in source:
         step = estimator.estimate(frame, shift - origin) if estimator.is_wide else None
+        if step is None and estimator.is_wide:
+            step = estimator.estimate(frame, shift + motion - origin)
         if step is None and last is not None:
             estimator, origin, last = JitterEstimator(last, settings.jitter), shift, None
             step = estimator.estimate(frame, np.zeros(2)) if estimator.is_wide else None
         if step is None:
             shifts.append(np.full(2, np.nan))
+            motion = np.zeros(2)
             continue
+        motion = origin + step - shift
         shift, last = origin + step, frame
         shifts.append(shift)
     return np.stack(shifts)
