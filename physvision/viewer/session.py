@@ -204,6 +204,7 @@ class Session:
         def momentum(velocity: NDArray) -> NDArray:
             return self._momentum(state, torch.as_tensor(velocity)).numpy()
 
-        mass = LinearOperator((len(impulse), len(impulse)), momentum, dtype=np.float64)
+        size = len(impulse)
+        mass = LinearOperator((size, size), momentum, dtype=np.float64)  # pyright: ignore[reportCallIssue]
         solution, _ = cg(mass, impulse.numpy(), rtol=SOLVER_TOLERANCE, maxiter=MAX_SOLVER_STEPS)
         return torch.as_tensor(solution)
