@@ -92,6 +92,13 @@ class FlowTraining(ResumableTraining):
         super().on_save_checkpoint(checkpoint)
         checkpoint["flow"] = {"levels": self.network.levels, "width": self.network.width}
 
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Resume with the schedule of this run, which may have more epochs than the one that was saved."""
+        super().on_load_checkpoint(checkpoint)
+        for schedule in checkpoint.get("lr_schedulers", []):
+            for name in ("total_steps", "_schedule_phases"):
+                schedule.pop(name, None)
+
 
 def object_errors(flow: Tensor, sample: FlowSample) -> Tensor:
     """Error of the mean flow of each visible shape, (shapes, 2), px."""

@@ -95,6 +95,19 @@ def test_any_checkpoint_of_flow_and_policies_leads_to_the_same_end(tmp_path, mak
             assert name == "spent" or torch.equal(value, expected[name]), (step, name)
 
 
+def test_training_of_flow_goes_on_with_more_epochs(tmp_path):
+    """The learning rate is that of the longer run."""
+    rates = {}
+    for name, epochs, checkpoint in (("short", 1, None), ("long", 2, None), ("resumed", 2, "short/step=3.ckpt")):
+        module, data = flow()
+        path = None if checkpoint is None else tmp_path / checkpoint
+        trainer(tmp_path / name, max_epochs=epochs).fit(module, data, ckpt_path=path)
+        states = [read_checkpoint(tmp_path / name / f"step={step}.ckpt") for step in (4, 5, 6) if epochs == 2]
+        rates[name] = [state["optimizer_states"][0]["param_groups"][0]["lr"] for state in states]
+    assert rates["resumed"] == rates["long"]
+    assert len(set(rates["long"])) == 3
+
+
 def test_a_full_disk_leaves_the_last_checkpoint_and_no_part_of_another(tmp_path, training, data):
     trainer(tmp_path, max_epochs=1).fit(training(), data())
     before = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
