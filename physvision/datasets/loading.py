@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader
 
 from physvision.datasets.sampling import ResumableSampler
 
+Batch = TypeVar("Batch")
 
-class ResumableLoader(DataLoader):
+
+class ResumableLoader(DataLoader[Batch]):
     """DataLoader of a sampler's data set; its state is the epoch and the number of batches yielded in it.
 
     Batches that were yielded before an interruption are not read again.
@@ -40,7 +42,7 @@ class ResumableLoader(DataLoader):
         """Resume the next iteration from `state`, if it is of the same epoch."""
         self._resumed = dict(state)
 
-    def __iter__(self) -> Iterator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __iter__(self) -> Iterator[Batch]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Yield the batches of this epoch."""
         resumed, self._resumed = self._resumed, None
         self._num_yielded = resumed["batches"] if resumed and resumed["epoch"] == self.sampler.epoch else 0
@@ -50,20 +52,20 @@ class ResumableLoader(DataLoader):
             yield batch
 
 
-class ResumableDataModule(LightningDataModule):
+class ResumableDataModule(LightningDataModule, Generic[Batch]):
     """Data module whose state, which checkpoints keep, is the position in the training samples."""
 
     def __init__(self) -> None:
         """Start at the first training sample."""
         super().__init__()
-        self._training: ResumableLoader | None = None
+        self._training: ResumableLoader[Batch] | None = None
         self._position: dict[str, int] | None = None
 
     @abstractmethod
-    def training_loader(self) -> ResumableLoader:
+    def training_loader(self) -> ResumableLoader[Batch]:
         """Loader of the training samples."""
 
-    def train_dataloader(self) -> ResumableLoader:
+    def train_dataloader(self) -> ResumableLoader[Batch]:
         """Loader of the training samples, which begins where the run that is resumed was stopped."""
         self._training = self.training_loader()
         if self._position is not None:

@@ -11,11 +11,12 @@ from physvision.core.checks import check_count
 from physvision.datasets.dataset import Dataset
 from physvision.datasets.folder import SPLITS
 from physvision.datasets.loading import ResumableDataModule, ResumableLoader
+from physvision.datasets.sample import Sample
 from physvision.datasets.sampling import ShardSampler
 from physvision.datasets.windows import ALL_LABELED, DEFAULT_SHAPE, LabelSettings, Windows, WindowShape
 
 
-class DataModule(ResumableDataModule):
+class DataModule(ResumableDataModule[Sample]):
     """Windows of a data set's splits, in batches.
 
     Batches are those of `Windows`. Frames stay bytes, a quarter of the size of floats; `brightness` converts them. In
@@ -81,19 +82,19 @@ class DataModule(ResumableDataModule):
         for split in needed.get(stage or "", SPLITS):
             self.windows(split)
 
-    def training_loader(self) -> ResumableLoader:
+    def training_loader(self) -> ResumableLoader[Sample]:
         """Loader of the training split, shuffled; each process reads shards of its own."""
         return self._loader("train", shuffle=True)
 
-    def val_dataloader(self) -> ResumableLoader:
+    def val_dataloader(self) -> ResumableLoader[Sample]:
         """Loader of the validation split, in order."""
         return self._loader("valid", shuffle=False)
 
-    def test_dataloader(self) -> ResumableLoader:
+    def test_dataloader(self) -> ResumableLoader[Sample]:
         """Loader of the test split, in order."""
         return self._loader("test", shuffle=False)
 
-    def _loader(self, split: str, shuffle: bool) -> ResumableLoader:
+    def _loader(self, split: str, shuffle: bool) -> ResumableLoader[Sample]:
         return ResumableLoader(
             ShardSampler(self.windows(split), *self._rank(), shuffle, self.seed),
             self.batch_size,

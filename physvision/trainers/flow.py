@@ -113,7 +113,7 @@ def _robust(flow: Tensor, truth: Tensor, weight: Tensor) -> Tensor:
     return (distance * weight[:, 0]).mean()
 
 
-class FlowData(ResumableDataModule):
+class FlowData(ResumableDataModule[FlowSample]):
     """Synthetic pairs: the same for the same seed, others in each epoch and for validation."""
 
     def __init__(
@@ -138,7 +138,7 @@ class FlowData(ResumableDataModule):
         self.validation_batches = check_count("validation_batches", validation_batches, 0)
         self.seed, self.workers = check_count("seed", seed, 0), check_count("workers", workers, 0)
 
-    def training_loader(self) -> ResumableLoader:
+    def training_loader(self) -> ResumableLoader[FlowSample]:
         """Loader of pairs that are rendered as they are needed; each process renders its own."""
         ranks = (0, 1) if self.trainer is None else (self.trainer.global_rank, self.trainer.world_size)
         pairs = FlowPairs(self.batches, self.batch_size, 2_000 * self.seed)

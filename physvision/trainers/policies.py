@@ -77,7 +77,7 @@ class PolicyTraining(ResumableTraining):
         if still:
             policy.zero_output()
 
-    def train_dataloader(self) -> ResumableLoader:
+    def train_dataloader(self) -> ResumableLoader[int]:
         """Load the numbers of the updates."""
         return ResumableLoader(EndlessSampler(Updates(self.updates)), None)
 
