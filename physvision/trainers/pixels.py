@@ -140,6 +140,14 @@ class PendulumTraining(PolicyTraining):
             self.log(f"train/{name}", getattr(self, name), prog_bar=name != "spent")
 
     def on_train_epoch_end(self) -> None:
+        """Save the policy."""
+        self._save_policy()
+
+    def on_fit_end(self) -> None:
+        """Save the policy, also where a run that is resumed has no update left."""
+        self._save_policy()
+
+    def _save_policy(self) -> None:
         """Save a policy on frames, as `physvision.control.pixels.load_policy` reads it."""
         if isinstance(self.policy, FramePolicy) and self.trainer.is_global_zero:
             save_policy(Path(self.trainer.default_root_dir) / "policy.safetensors", self.policy)

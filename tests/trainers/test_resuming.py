@@ -149,3 +149,9 @@ def test_a_pendulum_goes_on_learning_where_it_was_stopped(tmp_path):
     for name in set(whole) - {"spent"}:
         assert torch.equal(resumed[name], whole[name]), name
     assert float(resumed["progress"]) > float(first["progress"]) > 0
+    # One that was stopped after its last update has its policy to save.
+    policy = tmp_path / "pendulum-pixels-small" / "policy.safetensors"
+    saved = policy.read_bytes()
+    policy.unlink()
+    fitted("2", "--ckpt_path", str(retained))
+    assert policy.read_bytes() == saved
