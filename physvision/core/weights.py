@@ -36,12 +36,23 @@ def write_weights(path: StrPath, tensors: Mapping[str, Tensor], configuration: M
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Written by Python, since save_file makes files that only their owner can read.
-        partial.write_bytes(save(arrays, {"format": kind, "configuration": json.dumps(dict(configuration))}))
+        with partial.open("wb") as file:
+            file.writelines(_ordered(save(arrays, {"format": kind, "configuration": json.dumps(dict(configuration))})))
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise FileError(f"{path}: cannot be written ({error.strerror or error})") from error
     return path
+
+
+def _ordered(data: bytes) -> tuple[bytes, memoryview]:
+    """Header and tensors of a file of safetensors; its metadata, which have any order, in that of their names."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, memoryview(data)[end:]
 
 
 def describe_weights(path: StrPath) -> tuple[str | None, dict[str, Any]]:

@@ -56,6 +56,15 @@ def test_a_model_comes_back_as_it_was(tmp_path, model):
     assert not again.training
 
 
+def test_the_same_weights_are_the_same_bytes(tmp_path):
+    tensors = {"ä": torch.rand(3, 5), "a": torch.arange(4, dtype=torch.int32), "empty": torch.zeros(0)}
+    files = [write_weights(tmp_path / str(number), tensors, {"größe": 3}, "kind") for number in range(20)]
+    assert len({file.read_bytes() for file in files}) == 1
+    assert describe_weights(files[0]) == ("kind", {"größe": 3})
+    for name, value in load_file(files[0]).items():
+        assert torch.equal(value, tensors[name])
+
+
 def test_others_may_read_a_model_file(tmp_path, model):
     plain = tmp_path / "plain.txt"
     plain.touch()
