@@ -140,7 +140,7 @@ class PendulumTraining(PolicyTraining):
             self.log(f"train/{name}", getattr(self, name), prog_bar=name != "spent")
 
     def on_train_epoch_end(self) -> None:
-        """Save the policy."""
+        """Save the policy after every epoch."""
         self._save_policy()
 
     def on_fit_end(self) -> None:
