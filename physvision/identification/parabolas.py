@@ -74,8 +74,33 @@ def departure_index(
     count = len(times)
     degree = 3 if count >= settings.cubic_samples else 2
     num_reference = max(2 * degree + 2, count // 2)
-    # Covariance of all samples' noise, white and autocorrelated, by the model of maximum likelihood for the reference
-    # samples, projected onto the complement of the polynomials; the white noise has at least the given variance.
+    covariance = _noise_covariance(times, positions, noise, degree, num_reference, settings)
+    for index in range(count - num_reference - 4, -1, -1):
+        powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
+        prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
+        errors = prediction @ positions[index:]
+        error_covariance = prediction @ covariance[index:, index:] @ prediction.T
+        triples = [[k for k in range(4) if k != outlier] for outlier in range(4)]
+        solutions = [np.linalg.solve(error_covariance[np.ix_(rows, rows)], errors[rows]) for rows in triples]
+        squared_distances = [np.sum(errors[rows] * part) for rows, part in zip(triples, solutions, strict=True)]
+        if min(squared_distances) > settings.departure_threshold:
+            return index + 3
+    return 0
+
+
+def _noise_covariance(
+    times: Samples,
+    positions: Float[np.ndarray, "samples coordinates"],
+    noise: float,
+    degree: int,
+    num_reference: int,
+    settings: ParabolaSettings,
+) -> Float[np.ndarray, "samples samples"]:
+    """Estimate the covariance of all samples' noise, white and autocorrelated, from the last `num_reference` samples.
+
+    These are projected onto the complement of the polynomials of `degree`, and the noise model of maximum likelihood is
+    taken; its white noise has at least the variance of `noise`.
+    """
     elapsed = times[-num_reference:] - times[-num_reference]
     complement = np.linalg.svd(np.vander(elapsed, degree + 1, increasing=True))[0][:, degree + 1 :].T
     residuals, distances = complement @ positions[-num_reference:], np.abs(np.subtract.outer(times, times))
@@ -90,17 +115,7 @@ def departure_index(
         likelihood = -np.log(variance) / 2 * residuals.size - log_determinant
         if likelihood > max_likelihood:
             covariance, max_likelihood = max(variance, noise**2) * model, likelihood
-    for index in range(count - num_reference - 4, -1, -1):
-        powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
-        prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
-        errors = prediction @ positions[index:]
-        error_covariance = prediction @ covariance[index:, index:] @ prediction.T
-        triples = [[k for k in range(4) if k != outlier] for outlier in range(4)]
-        solutions = [np.linalg.solve(error_covariance[np.ix_(rows, rows)], errors[rows]) for rows in triples]
-        squared_distances = [np.sum(errors[rows] * part) for rows, part in zip(triples, solutions, strict=True)]
-        if min(squared_distances) > settings.departure_threshold:
-            return index + 3
-    return 0
+    return covariance
 
 
 def _falls(times: np.ndarray, positions: np.ndarray, settings: ParabolaSettings) -> bool:

@@ -104,7 +104,7 @@ def moving_tracks(tracks: list[Track], min_count: int, settings: TrackSettings) 
     ordered = sorted(tracks, key=_signal_to_noise, reverse=True)
     max_extent = max(map(_robust_extent, tracks))
     moving = [track for track in ordered if _robust_extent(track) > settings.min_extent_ratio * max_extent]
-    moving = [track for track in moving if track.radius is None or not _noise(track) > track.radius] or moving
+    moving = [track for track in moving if not _is_scattered(track)] or moving
     return moving if len(moving) >= min_count else ordered[:min_count]
 
 
@@ -118,6 +118,10 @@ def _robust_extent(track: Track) -> float:
 
 def _noise(track: Track) -> float:
     return float(np.median(track.sigma[track.observed]))
+
+
+def _is_scattered(track: Track) -> bool:
+    return track.radius is not None and _noise(track) > track.radius
 
 
 def _signal_to_noise(track: Track) -> float:

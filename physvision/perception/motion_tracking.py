@@ -14,7 +14,7 @@ from physvision.core.checks import check_count
 from physvision.perception.background import Alignment
 from physvision.perception.frame_source import Box, FrameSource
 from physvision.perception.hand_occlusion import HandTracker
-from physvision.perception.refinement import Detection, Localizer, Target
+from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.scene import prepare_scene
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
 from physvision.perception.track import Track, apply_cadence, estimate_noise, repair_timestamps
@@ -230,10 +230,9 @@ class _Analysis:
         sigma = np.hypot(sigma, np.where(is_biased, 0.5 * radius * area_error, 0.0))
         items = [item for item, flag in zip(detections, complete, strict=True) if flag and item is not None]
         angles, axis_ratios = np.array([(item.angle, item.axis_ratio) for item in items]).T
-        angle = None
-        if not np.median(axis_ratios) < self.settings.refinement.min_axis_ratio:  # else it is nearly round
-            # Angles of a long axis jump by π.
-            angle = np.interp(frames, frames[complete], np.unwrap(2 * angles) / 2, np.nan, np.nan)
+        angle = unwrap_orientation(angles, axis_ratios, self.settings.refinement.min_axis_ratio)
+        if angle is not None:
+            angle = np.interp(frames, frames[complete], angle, np.nan, np.nan)
         red, green, blue = (float(level) / 255 for level in candidate.target.color)
         track = Track(times, positions, sigma, observed, angle, radius, (red, green, blue), f"object {index + 1}")
         return replace(track, notes=notes, static_before_visible=candidate.is_static)

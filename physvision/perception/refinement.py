@@ -295,3 +295,12 @@ def _distance_to_edge(mask: np.ndarray) -> np.ndarray:
 def _fill_holes(part: np.ndarray) -> np.ndarray:
     outlines, _ = cv2.findContours(part, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     return cv2.drawContours(np.zeros_like(part), outlines, -1, 1, -1)
+
+
+def unwrap_orientation(
+    angles: Float[np.ndarray, " times"], axis_ratios: Float[np.ndarray, " times"], min_axis_ratio: float
+) -> np.ndarray | None:
+    """Remove jumps of π from the angles of a long axis, rad; None for a nearly round object."""
+    if np.median(axis_ratios) < min_axis_ratio:
+        return None
+    return np.unwrap(2 * angles) / 2

@@ -81,14 +81,14 @@ class SceneView:
             handle.vertices = _transformed(poses[0], rows, vertices)
 
     def show_contacts(self, points: NDArray, forces: NDArray) -> None:
-        """Show contact points, and the forces at them as lines; nothing if there are none.
+        """Show contact points, and the forces at them as lines.
 
         Args:
             points: Positions, m, (contacts, 3).
             forces: Forces, N, (contacts, 3).
         """
         if not len(points):
-            self._scene.remove_by_name("/contacts")
+            self.hide_contacts()
             return
         size = 0.006 * self._distance
         largest = max(float(np.linalg.norm(forces, axis=1).max(initial=0.0)), 1e-12)
@@ -96,6 +96,10 @@ class SceneView:
         self._scene.add_point_cloud("/contacts/points", points.astype(np.float32), (220, 60, 40), point_size=size)
         lines = np.stack([points, ends], 1).astype(np.float32)
         self._scene.add_line_segments("/contacts/forces", lines, (240, 150, 30), thickness=0.4 * size)
+
+    def hide_contacts(self) -> None:
+        """Remove the contacts from the scene."""
+        self._scene.remove_by_name("/contacts")
 
     def show_frames(self, poses: NDArray | None) -> None:
         """Show the axes of bodies, (bodies, 4, 4), or remove them if there are none."""

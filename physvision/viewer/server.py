@@ -224,7 +224,7 @@ class Viewer:
             contacts = session.mechanics.contact_forces(session.state, session.step_control, properties)
             self._view.show_contacts(*(values.double().cpu().numpy() for values in contacts))
         else:
-            self._view.show_contacts(*np.zeros((2, 0, 3)))
+            self._view.hide_contacts()
         poses = session.mechanics.poses(session.state, properties)[0].double().numpy() if self._frames.value else None
         self._view.show_frames(poses)
 

@@ -99,7 +99,7 @@ def _pendulum_model(
     )  # fmt: skip
     drift = Unknown("drift", [0.0, 0.0], scale=evidence.pixel, unit="px/s")
     note = "The pivot, or the camera, moves slowly and evenly; that motion is fitted too."
-    drifting = replace(model, unknowns=[*unknowns, drift], notes=[*notes, note])
+    drifting = replace(model, unknowns=[*unknowns, drift], observe=_observe_drifting, notes=[*notes, note])
     return replace(model, relaxations=[drifting])
 
 
@@ -111,11 +111,15 @@ def _pendulum_setup(known_values: KnownTensors, values: Values) -> Setup:
 
 
 def _observe_bob(sampled: SampledState) -> torch.Tensor:
-    """Return the position of the bob in the picture of a tilted camera, y down; pivot or camera may drift evenly."""
+    """Return the position of the bob in the picture of a tilted camera, y down."""
     angle = sampled.state.q[:, 0] - sampled.values["tilt"]
     arm = torch.stack([angle.sin(), angle.cos()], 1)
-    position = sampled.values["pivot"] + sampled.values["arm_length"][:, None] * arm
-    return position + sampled.values["drift"] * sampled.time[:, None] if "drift" in sampled.values else position
+    return sampled.values["pivot"] + sampled.values["arm_length"][:, None] * arm
+
+
+def _observe_drifting(sampled: SampledState) -> torch.Tensor:
+    """Return the position of the bob where the pivot or the camera drifts at a constant velocity."""
+    return _observe_bob(sampled) + sampled.values["drift"] * sampled.time[:, None]
 
 
 def _pendulum_starts(times: Samples, positions: Positions, period: float) -> dict[str, object]:

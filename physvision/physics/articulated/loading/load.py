@@ -176,18 +176,7 @@ class _EngineBuilder:
             for kind in ("geom", "site")
         }
         mechanism, transmissions = self._mechanism(colliding, tendons)
-        method = self.contact.method
-        friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
-        friction = friction.reshape(-1, 3)
-        if method == "compliant":
-            method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)
-        joints = [joint for body in mechanism.bodies for joint in body.joints]
-        constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
-        if not (len(pairs) or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
-            method = None
-        settings = replace(
-            self.contact, method=method, friction=friction[:, 0].tolist(), rotational_friction=friction[:, 1:]
-        )
+        settings = self._contact_settings(mechanism, pairs, order, tendons, transmissions)
         rotational = "rotational_friction" not in ignore
         engine = Articulation(
             mechanism,
@@ -235,6 +224,28 @@ class _EngineBuilder:
             drag_axes=np.array([matrix(quaternion) for quaternion in model.body_iquat[1:]]).reshape(-1, 3, 3),
         )
         return mechanism, transmissions
+
+    def _contact_settings(
+        self,
+        mechanism: Mechanism,
+        pairs: GeomPairs,
+        order: Sequence[tuple[str, int]],
+        tendons: Sequence[SiteTendon],
+        transmissions: Sequence[FileTransmission],
+    ) -> ContactSettings:
+        """Contact settings with the friction of the file, and without contact where there is nothing to solve."""
+        model, method = self.model, self.contact.method
+        friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
+        friction = friction.reshape(-1, 3)
+        if method == "compliant":
+            method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)
+        joints = [joint for body in mechanism.bodies for joint in body.joints]
+        constrained = any(joint.limits is not None or joint.friction_loss for joint in joints)
+        if not (len(pairs) or constrained or mechanism.transmissions or tendons or mechanism.loop_joints):
+            method = None
+        return replace(
+            self.contact, method=method, friction=friction[:, 0].tolist(), rotational_friction=friction[:, 1:]
+        )
 
 
 def _fluid(model: mujoco.MjModel) -> Fluid | None:
