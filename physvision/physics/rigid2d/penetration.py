@@ -72,11 +72,14 @@ def separate(model: Model, start: list[Pose], tolerance: float, move: bool) -> l
     """
     poses = {i: model.pose(i) for i in range(len(model.bodies))}
     poses.update(zip(model.moving, start, strict=True))
+    radii = [body.bounding_radius for body in model.bodies]
     weights = {i: 0.0 if body.static else 1.0 / body.mass for i, body in enumerate(model.bodies)}
     max_penetration, names = 0.0, ""
     for _ in range(MAX_PASSES if move else 1):
         max_penetration = 0.0
         for a, b in model.pairs:
+            if math.dist(poses[a][:2], poses[b][:2]) > radii[a] + radii[b]:
+                continue
             amount, direction = penetration(model.bodies[a], poses[a], model.bodies[b], poses[b])
             if amount <= tolerance:
                 continue

@@ -12,6 +12,7 @@ from physics.rigid2d.scenes import THREE, ball, billiard, start, walls
 
 from physvision.core import DtypeError, InputError, ModelError, ShapeError, State
 from physvision.physics import rigid2d
+from physvision.physics.rigid2d import penetration
 
 SQUARE = [(-10, -10), (10, -10), (10, 10), (-10, 10)]
 
@@ -59,6 +60,16 @@ def test_joints_to_unknown_bodies_are_refused():
         rigid2d.World([body], [rigid2d.Weld("ball", "ball")])
     with pytest.raises(ModelError, match="2 bodies are called 'ball'"):
         rigid2d.World([body, ball((100, 0), name="ball")])
+
+
+def test_bodies_far_apart_are_not_compared_at_the_start(monkeypatch):
+    """Comparing all of them took most of the time in which a world of 500 bodies was made."""
+    compared = []
+    monkeypatch.setattr(penetration, "penetration", lambda *bodies: compared.append(bodies) or (-1.0, (1.0, 0.0)))
+    rigid2d.World([ball((50 * k, 0), name=f"{k}") for k in range(30)])
+    assert not compared
+    rigid2d.World([ball((39 * k, 0), name=f"{k}") for k in range(30)])
+    assert len(compared) == 29
 
 
 def test_penetrating_starts_raise_or_are_separated():
