@@ -72,6 +72,7 @@ def line(seed: int) -> dict[str, float | int]:
         "failed": failed,
         "unnamed": int(not bool(torch.isfinite(path.q[0, : len(total)]).all())),
         "gain": float(gain),
+        "named": int(path.status.first_underresolved_step[0] >= 0),
         "penetration": float(path.status.penetration[0]),
     }
 
@@ -83,12 +84,14 @@ def summary(lines: list[dict[str, float]]) -> str:
         return np.array([entry[name] for entry in lines])
 
     gain, penetration, times = column("gain"), column("penetration"), column("milliseconds")
+    unnamed = (gain > MAX_GAIN) & (column("named") == 0)
     failures = int((column("failed") >= 0).sum())
     return "\n".join(
         [
             f"{len(lines)} scenes: {failures} failed, {int(column('unnamed').sum())} of them not named",
             f"energy gained by more than {MAX_GAIN:g} of the largest: {int((gain > MAX_GAIN).sum())} scenes "
-            f"({np.mean(gain > MAX_GAIN):.2%}); 99 % {np.quantile(gain, 0.99):.1e}, worst {gain.max():.1e}",
+            f"({np.mean(gain > MAX_GAIN):.2%}), {int(unnamed.sum())} of them not named in the status; "
+            f"99 % {np.quantile(gain, 0.99):.1e}, worst {gain.max():.1e}",
             f"penetration beyond 1 mm, named in the status: {np.mean(penetration > MAX_PENETRATION):.2%}; "
             f"worst {1e3 * penetration.max():.2f} mm",
             f"milliseconds a step: median {np.median(times):.3f}, worst {times.max():.2f}",
