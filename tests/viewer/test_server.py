@@ -1,10 +1,9 @@
 """The page of the viewer shows every kind of engine, and its buttons and sliders steer the simulation."""
 
-import time
-
 import numpy as np
 import pytest
 import torch
+from viewer.waiting import wait_for
 
 from physvision.core import InputError
 from physvision.viewer.opening import EXAMPLES, open_scene
@@ -13,13 +12,6 @@ pytest.importorskip("viser")
 
 from physvision.viewer.server import Viewer
 from physvision.viewer.session import Session
-
-
-def wait_for(condition, seconds=120.0):  # kernels may have to be compiled first
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.fixture
