@@ -27,7 +27,7 @@ def measure(tree: Path, script: str, options: list[str]) -> list[tuple[str, list
     """Run a benchmark in a tree, and return every printed line that holds decimal numbers, with them."""
     environment = os.environ | {"PYTHONPATH": str(tree)}
     command = [sys.executable, f"benchmarks/{script}.py", *options]
-    output = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     lines = [(line, [float(number) for number in _NUMBER.findall(line)]) for line in output.splitlines()]
     return [(line, numbers) for line, numbers in lines if numbers]
 

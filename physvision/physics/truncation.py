@@ -50,7 +50,7 @@ def truncated_rollout(
 
 def first_marked_step(starts: Sequence[int], marks: Sequence[Tensor]) -> Tensor:
     """First marked step of a rollout, −1 for none, from those of its segments, which count from their own starts."""
-    first = torch.full_like(marks[0], -1)
-    for start, step in zip(starts, marks, strict=True):
+    first = marks[0]
+    for start, step in zip(starts[1:], marks[1:], strict=True):
         first = torch.where((first < 0) & (step >= 0), step + start, first)
     return first.long()

@@ -133,11 +133,9 @@ class World(MechanicalEngine):
 
         q, v, reports, starts = truncated_rollout(run, state, steps, controls, self.nu, truncate)
         operations, residuals, iterations, *marks, _ = zip(*reports, strict=True)
-        # Step k ends with substep k · substeps; −1 stays.
-        failed, underresolved = (
-            first_marked_step(starts, [torch.where(mark < 0, mark, (mark + substeps - 1) // substeps) for mark in part])
-            for part in marks
-        )
+        if substeps > 1:  # step k ends with substep k · substeps; −1 stays
+            marks = [[torch.where(mark < 0, mark, (mark - 1) // substeps + 1) for mark in part] for part in marks]
+        failed, underresolved = (first_marked_step(starts, part) for part in marks)
 
         def make() -> Status:
             status = Status(
