@@ -22,6 +22,7 @@ from physvision.models import PredictiveAutoencoder
 from physvision.models.checkpoints import check_weights_match, load, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow, save_flow
 from physvision.report import OutputFolder
+from physvision.report.output import partial
 
 # Largest relative difference of outputs: float32 sums of some ten thousand terms, added in another order, differ by
 # about the square root of that many units in the last place.
@@ -124,12 +125,16 @@ def export_programs(
         }
         for name, (module, example, outputs) in parts.items():
             path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
-            # Traced with two samples, tried with another number of them: the batch stays free.
-            runtime = _write(module.eval(), example[:2], outputs, path, scene, format)
-            error = _difference(module, runtime, example)
-            if not error <= MAX_RELATIVE_ERROR:
-                path.unlink()
-                raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
+            hidden = partial(path)
+            try:
+                # Traced with two samples, tried with another number of them: the batch stays free.
+                runtime = _write(module.eval(), example[:2], outputs, hidden, scene, format)
+                error = _difference(module, runtime, example)
+                if not error <= MAX_RELATIVE_ERROR:
+                    raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
+                hidden.replace(path)
+            finally:
+                hidden.unlink(missing_ok=True)
             errors[path] = error
     return errors
 
@@ -156,19 +161,21 @@ def _write(
     format: str,
 ) -> Runtime:
     """Write a program to a file, and return a function that runs it."""
-    name = "frames" if "q" in outputs else "q"
+    name, kind = ("frames", "encoder") if "q" in outputs else ("q", "decoder")
     try:
         batch = torch.export.Dim("batch", min=1, max=65_535)
         program = torch.export.export(module, (example,), dynamic_shapes=((({0: batch}),)), strict=False)
         if format == "torch":
-            torch.export.save(program, path)
+            archive = io.BytesIO()  # an archive that torch saves to a file has that file's name in it
+            torch.export.save(program, archive)
+            path.write_bytes(archive.getvalue())
             loaded = torch.export.load(path).module()
             return lambda given: [output.numpy() for output in _tuple(loaded(given))]
         return _write_onnx(program, name, outputs, path, scene)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.onnx.errors.OnnxExporterError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UnsupportedError(
-            f"{path}: the {path.stem} cannot be exported, it computes what a traced program cannot ({reason}); "
+            f"{path.parent}: the {kind} cannot be exported, it computes what a traced program cannot ({reason}); "
             "use the checkpoint with physvision itself"
         ) from error
 

@@ -81,6 +81,20 @@ def test_what_cannot_be_exported_is_said_and_no_more(tmp_path, capfd):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_program_has_its_name_once_it_is_whole(tmp_path, monkeypatch):
+    """A kill while it was written left a part of it as decoder.pt2."""
+    read, present = torch.export.load, []
+
+    def list_and_read(path):
+        present.append([file.name for file in tmp_path.iterdir() if not file.name.startswith(".")])
+        return read(path)
+
+    monkeypatch.setattr(torch.export, "load", list_and_read)
+    export_programs(load("pendulum"), tmp_path, "torch")
+    assert present == [[], ["encoder.pt2"]]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["decoder.pt2", "encoder.pt2"]
+
+
 def test_a_program_that_does_something_else_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("physvision.models.export._difference", lambda *given: 0.5)
     with pytest.raises(UnsupportedError, match=r"was not kept, it differs from the checkpoint by 5\.0e-01"):
