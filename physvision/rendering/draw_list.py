@@ -115,7 +115,9 @@ class DrawList:
         look = surface.look if surface.uv is not None else Look(surface.look.color)
         material = self._materials.add(look, self._settings.gloss)
         self.textured |= look.texture is not None
-        self._colors[material] = _to_bytes(look.color)
+        mean = np.ones(3) if look.texture is None else look.texture.reshape(-1, 3).mean(0) / 255
+        red, green, blue = (mean * look.color).tolist()
+        self._colors[material] = _to_bytes((red, green, blue))
         rows = np.where(surface.bodies >= 0, shapes + surface.bodies, shapes + bodies)
         count = len(surface.vertices)
         normals = np.zeros((count, 3)) if surface.normals is None else surface.normals
@@ -179,7 +181,7 @@ class Piece:
         vertices: Positions in the frames that carry them, m, (vertices, 3).
         faces: Vertices of the triangles, (faces, 3).
         rows: Frame of each vertex, (vertices,).
-        color: Color in eight bits.
+        color: Color in eight bits, the mean of a texture.
         one_sided: If true, the back of a triangle is never visible.
     """
 

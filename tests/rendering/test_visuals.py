@@ -170,3 +170,26 @@ def test_rotors_of_actuator_states_and_markers_of_loops_are_no_bodies_to_draw(re
     shapes = [placed for placed, _ in engine.visuals.shapes]
     assert {engine.body_names[placed.body or 0] for placed in shapes} == {"b", "c"}
     assert not [warning for warning in recwarn if "are not drawn" in str(warning.message)]
+
+
+SKINNED = """<mujoco><asset><skin name="hide" rgba="1 0 0 1" vertex="0 0 1  0 1 1  0 2 1  0 1 2" face="0 1 3  1 2 3">
+  <bone body="thigh" bindpos="0 0 1" bindquat="1 0 0 0" vertid="0 1 3" vertweight="1 .6 .5"/>
+  <bone body="shin" bindpos="0 1 1" bindquat=".70710678 .70710678 0 0" vertid="1 2 3" vertweight=".4 1 .6"/>
+  </skin></asset>
+  <worldbody><body name="thigh" pos="0 0 1"><joint axis="1 0 0"/><geom size=".1"/><body name="shin" pos="0 1 0">
+  <joint axis="1 0 0"/><geom size=".1" group="3"/></body></body></worldbody></mujoco>"""
+
+
+def test_each_vertex_of_a_skin_moves_with_its_main_bone():
+    """The shin was bound when it was turned by a quarter about x."""
+    engine = articulated.load(SKINNED, ignore=("contact",))
+    visuals = engine.visuals
+    (surface,) = visuals.surfaces
+    assert visuals.hidden == {1}
+    assert surface.look.color == (1.0, 0.0, 0.0)
+    assert surface.bodies.tolist() == [0, 0, 1, 1]
+    np.testing.assert_allclose(surface.vertices, [(0, 0, 0), (0, 1, 0), (0, 0, -1), (0, 1, 0)], atol=1e-6)
+    frame = Renderer(engine).render(
+        engine.initial_state(dtype=torch.float64), View.look_at((0, 1, 1), 0.0, 0.2, 5.0, (90, 120))
+    )
+    assert ((frame[..., 0].astype(int) - frame[..., 1]) > 60).any()

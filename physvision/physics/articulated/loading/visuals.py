@@ -1,4 +1,4 @@
-"""Looks of a model file: meshes, materials with textures, and the visual elements of URDF, which have no influence."""
+"""Looks of a model file, which have no influence: meshes, skins, materials with textures, visual elements of URDF."""
 
 # MuJoCo's compiled module has no types for type checkers.
 # pyright: reportAttributeAccessIssue=false
@@ -9,6 +9,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -80,6 +81,8 @@ def _mjcf_visuals(model: mujoco.MjModel, rows: Mapping[int, int]) -> Visuals:
             looks[row] = look
         elif geom_shape(model, geom) is not None:
             shapes.append((_placed(model, geom), look))
+    skins = np.flatnonzero(model.skin_group < FIRST_HIDDEN_GROUP).tolist()
+    surfaces.extend(_skin_surface(model, skin) for skin in skins)
     return Visuals(tuple(surfaces), frozenset(hidden), looks, tuple(shapes))
 
 
@@ -109,23 +112,28 @@ def _placed(model: mujoco.MjModel, geom: int) -> Placed:
 def geom_look(model: mujoco.MjModel, geom: int) -> Look:
     """Color and texture of a geom, by MuJoCo's rules."""
     material = int(model.geom_matid[geom])
-    own = model.geom_rgba[geom]
+    look = _look(model, material, model.geom_rgba[geom])
+    is_plane = model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE
+    if look.texture is None or not is_plane or model.mat_texuniform[material]:
+        return look
+    size = model.geom_size[geom][:2]
+    along_x, along_y = np.array(look.repeat) / np.where(size > 0, 2 * size, 1.0)
+    return replace(look, repeat=(float(along_x), float(along_y)))
+
+
+def _look(model: mujoco.MjModel, material: int, own: NDArray[np.float32]) -> Look:
+    """Look of a material, −1 for none, and the color that a geom or a skin has itself."""
     use_own = material < 0 or not np.allclose(own, _DEFAULT_RGBA)
     red, green, blue, opacity = map(float, own if use_own else model.mat_rgba[material])
-    if material < 0:
-        return Look((red, green, blue), opacity=opacity)
-    texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
+    texture = -1 if material < 0 else int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
     if texture < 0:
         return Look((red, green, blue), opacity=opacity)
     image = _image(model, texture)
     if model.tex_type[texture] != mujoco.mjtTexture.mjTEXTURE_2D:
         mean = image.reshape(-1, 3).mean(0) / 255
         return Look((red * float(mean[0]), green * float(mean[1]), blue * float(mean[2])), opacity=opacity)
-    repeat = model.mat_texrepeat[material].astype(float)
-    size = model.geom_size[geom]
-    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE and not model.mat_texuniform[material]:
-        repeat = repeat / np.where(size[:2] > 0, 2 * size[:2], 1.0)
-    return Look((red, green, blue), image, (float(repeat[0]), float(repeat[1])), opacity)
+    along_x, along_y = map(float, model.mat_texrepeat[material])
+    return Look((red, green, blue), image, (along_x, along_y), opacity)
 
 
 def _image(model: mujoco.MjModel, texture: int) -> NDArray[np.uint8]:
@@ -154,3 +162,25 @@ def _mesh_surface(model: mujoco.MjModel, geom: int, look: Look) -> Surface:
     bodies = np.full(len(vertices), int(model.geom_bodyid[geom]) - 1)
     faces = faces.reshape(-1, 3)
     return Surface(vertices + model.geom_pos[geom], faces, bodies, look, normals, uv, model.geom(geom).name)
+
+
+def _skin_surface(model: mujoco.MjModel, skin: int) -> Surface:
+    """Skin, each vertex of which is carried by the bone that has the most weight there."""
+    part = _slice(model.skin_vertadr, model.skin_vertnum, skin)
+    placed = model.skin_vert[part].astype(float)
+    vertices, bodies, largest = placed.copy(), np.full(len(placed), -1), np.zeros(len(placed))
+    for bone in range(model.nskinbone)[_slice(model.skin_boneadr, model.skin_bonenum, skin)]:
+        own = _slice(model.skin_bonevertadr, model.skin_bonevertnum, bone)
+        rows, weights = model.skin_bonevertid[own], model.skin_bonevertweight[own]
+        rows, weights = rows[weights > largest[rows]], weights[weights > largest[rows]]
+        largest[rows], bodies[rows] = weights, int(model.skin_bonebodyid[bone]) - 1
+        vertices[rows] = (placed[rows] - model.skin_bonebindpos[bone]) @ matrix(model.skin_bonebindquat[bone])
+    faces = model.skin_face[_slice(model.skin_faceadr, model.skin_facenum, skin)]
+    look, start = _look(model, int(model.skin_matid[skin]), model.skin_rgba[skin]), int(model.skin_texcoordadr[skin])
+    has_uv = start >= 0 and look.texture is not None
+    uv = model.skin_texcoord[start : start + len(placed)].astype(float) if has_uv else None
+    return Surface(vertices, faces, bodies, look, uv=uv, name=model.skin(skin).name)
+
+
+def _slice(starts: NDArray[np.int32], counts: NDArray[np.int32], number: int) -> slice:
+    return slice(int(starts[number]), int(starts[number] + counts[number]))
