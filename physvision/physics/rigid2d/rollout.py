@@ -20,6 +20,8 @@ from physvision.kernels.launching import (
 
 # Estimated time of a body's step forward, in microseconds; backward takes twice that.
 BODY_STEP_US = 2.0
+# Memory, bytes, of the workspaces of a launch on a CPU; a larger batch is computed in parts.
+MAX_WORKSPACE = 256e6
 
 
 class Kernels:
@@ -50,8 +52,14 @@ class Kernels:
     def run(self, kernel: Any, batch: int, inputs: list[Any], microseconds: float) -> None:
         """Launch a kernel with its workspace; the arguments of short launches are packed once for equal strides."""
         if not is_short(batch, microseconds, self.device) or microseconds >= MIN_INTERRUPTIBLE_MICROSECONDS:
-            stop = self.arrays[-1].numpy() if self.device.type == "cpu" else None
-            launch(kernel, batch, self._packed(batch, inputs)[0], self.device, microseconds, stop=stop)
+            on_cpu = self.device.type == "cpu"
+            stop = self.arrays[-1].numpy() if on_cpu else None
+            worlds = max(1, int(MAX_WORKSPACE / (8 * self.sizes[0] + 4 * self.sizes[1]))) if on_cpu else batch
+            for start in range(0, batch, worlds):
+                part = [value[start : start + worlds] if isinstance(value, Tensor) else value for value in inputs]
+                count = min(worlds, batch - start)
+                packed, _ = self._packed(count, part)
+                launch(kernel, count, packed, self.device, microseconds * count / batch, stop=stop)
             return
         key = (kernel, batch, *(value.stride() if isinstance(value, Tensor) else value for value in inputs))
 
