@@ -315,3 +315,26 @@ def test_overlay_alone_says_what_is_missing():
     """A configuration that only changes another one is not a whole training."""
     with pytest.raises(InputError, match=r"model\.supervision: missing key 'coordinates'"):
         build_training(["--config", "billiards-mlp-small.yaml"])
+
+
+@pytest.mark.parametrize("name", ["batches", "batch_size"])
+def test_counts_of_flow_data_are_positive(folder, name, capsys):
+    assert cli.main(["fit-flow", "--config", "flow.yaml", f"--data.init_args.{name}", "-1"]) == 1
+    assert f"{name}: expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"schedule": {"class_path": "evilmod.Schedule"}},
+        {"schedule": "evilmod.harm"},
+        {"sac": {"class_path": "evilmod.Settings", "init_args": {}}},
+        {"env": "evilmod.harm"},
+        {"length": "evilmod.harm"},
+    ],
+    ids=str,
+)
+def test_a_configuration_of_learn_imports_nothing(folder, values, capsys):
+    (folder / "run.yaml").write_text(yaml.safe_dump(values))
+    assert cli.main(["learn", "sac", "--config", "run.yaml", "--out", "run"]) == 1
+    assert "physvision learn: " in capsys.readouterr().err
