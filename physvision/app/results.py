@@ -11,6 +11,7 @@ import torch
 
 from physvision.identification import Identification, Parameter
 from physvision.identification.formatting import describe_odds, in_degrees, round_to_interval
+from physvision.identification.kinds import KINDS
 from physvision.identification.motion_table import PICTURE_AXES
 from physvision.identification.result_text import basis
 from physvision.perception import Track
@@ -139,16 +140,21 @@ def _slider_range(value: float, low: float, high: float) -> list[float]:
 
 
 def _describe_energy(result: Identification) -> dict[str, Any] | None:
-    """Return kinetic and potential energy of the fitted motion; None where the engine has no masses."""
+    """Return kinetic energy, and potential energy above its least, of the fitted motion; None without masses."""
     engine = result.engine
     if engine.mechanics is None or engine.nu == 0:
         return None
     trajectory = result.trajectory
     with torch.no_grad():
         kinetic, potential = (part[0].double().numpy() for part in engine.mechanics.energy(trajectory))
+    potential = potential - np.nanmin(potential)
+    largest = max(float(np.nanmax(kinetic)), float(np.nanmax(potential)), 1e-30)
+    digits = 5 - math.floor(math.log10(largest))
     stride = math.ceil(len(kinetic) / _MAX_ENERGIES)
     times = trajectory.times.double().numpy() + result.fit.start_time
     unit = "J" if result.unit == "m" else "kg px²/s²"
-    note = "" if "mass" in result.known_values else "for a mass of 1 kg"
-    curves = {"times": times, "kinetic": kinetic, "potential": potential}
-    return {"unit": unit, "note": note, **{name: to_list(curve[::stride], 6) for name, curve in curves.items()}}
+    has_mass = "mass" in result.known_values or result.motion not in KINDS  # own scenes have theirs
+    note = "" if has_mass else "for a mass of 1 kg"
+    curves = {"kinetic": kinetic, "potential": potential}
+    shown = {"unit": unit, "note": note, "times": to_list(times[::stride], 6)}
+    return {**shown, **{name: to_list(curve[::stride], digits) for name, curve in curves.items()}}

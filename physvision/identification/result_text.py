@@ -58,11 +58,13 @@ def _describe_scale(result: Identification) -> str:
         return "unknown, so that lengths are in pixels; a known length in the picture gives it, by --scale"
     sources = result.scale_sources
     origin = " and ".join("the given scale" if name == "scale" else f"the known {name}" for name in sources)
+    if not sources:
+        origin = "the lengths of the scene" + (" and the given scale" if "scale" in result.known_values else "")
     text = f"{result.scale:.4g} px/m"
     if result.scale_interval is not None:
         value, low, high = round_to_interval(result.scale, *result.scale_interval)
         text = f"{value} px/m (95 %: {low} to {high})"
-    return f"{text}, from {origin or 'the lengths of the scene'}"
+    return f"{text}, from {origin}"
 
 
 def _describe_span(result: Identification) -> str:

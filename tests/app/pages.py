@@ -49,6 +49,11 @@ def find_pendulum(page, scale=None):
     """Choose the pendulum, drag the ruler, and wait for the result."""
     page.wait_for_selector("#objects .object")
     page.select_option("#motion", "pendulum")
+    find(page, scale)
+
+
+def find(page, scale=None):
+    """Drag the ruler, and wait for the result of the kind that is chosen."""
     if scale is not None:
         page.click("#ruler")
         drag_ruler(page, scale)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from app.pages import Application, drop, find_pendulum, look, parameter, value
+from app.pages import Application, drop, find, find_pendulum, look, parameter, value
 
 from physvision import video
 from physvision.app.tasks import SAMPLE
@@ -198,6 +198,28 @@ def test_cancel_two_tabs_and_a_killed_worker(visit, application, clip):
     page = visit()
     page.click("#sample")
     page.wait_for_selector("#objects .object")
+
+
+def test_an_own_scene_finds_gravity(visit, clip, tmp_path):
+    """The scene is the pendulum of the film under another gravity, which is chosen as unknown."""
+    path, scale, length = clip
+    scene = tmp_path / "bob.xml"
+    scene.write_text(f"""<mujoco><option gravity="0 0 -7"/><worldbody><body pos="0 0 1">
+      <joint name="hinge" axis="0 1 0"/><geom type="sphere" size=".001" pos="0 0 {-length}"/>
+      </body></worldbody></mujoco>""")
+    page = visit()
+    drop(page, path)
+    page.wait_for_selector("#objects .object")
+    page.set_input_files("#scene-file", scene)
+    page.wait_for_selector("#scene-unknown input", state="attached")
+    page.click("#identify")
+    page.wait_for_selector("#message:not([hidden])")
+    assert "at least one property" in page.inner_text("#message")
+    page.check("#scene-unknown input[value='gravity:z']")
+    find(page, scale)
+    assert value(page, "gravity:z") == pytest.approx(-9.81, rel=0.01)
+    assert "--motion bob.xml --unknown gravity:z" in page.inner_text("#command")
+    look(page, "own_scene")
 
 
 def test_a_phone_and_both_themes(visit, clip):

@@ -160,6 +160,11 @@ def test_an_own_scene_is_identified_and_saved(own, tmp_path):
     result = run(own, "identify", motion="own_scene", scene="b.xml", unknown=["gravity:z"], ruler=ruler)["result"]
     values = {entry["name"]: entry["value"] for entry in result["parameters"]}
     assert values["gravity:z"] == pytest.approx(-GRAVITY, rel=0.01)
+    assert any("the lengths of the scene and the given scale" in line for _, line in result["basis"])
+    energy = result["energy"]
+    assert energy["note"] == ""
+    total = np.add(energy["kinetic"], energy["potential"])
+    assert np.ptp(total) < 0.02 * np.ptp(energy["kinetic"])
     assert "--motion b.xml --unknown gravity:z" in result["command"]
     answer = run(own, "simulate", values={"gravity:z": -5.0})
     assert answer["values"]["gravity:z"] == pytest.approx(-5.0, rel=1e-3)

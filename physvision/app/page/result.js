@@ -225,5 +225,5 @@ function chartsOf({ result, times, observed, fitted, whatIf, unit }) {
 function energyChart({ unit, note, times, kinetic, potential }) {
   const total = kinetic.map((value, index) => value + potential[index]);
   const series = [["kinetic", kinetic, "--accent"], ["potential", potential, "--what-if"], ["total", total, "--fit"]];
-  return { title: note ? `energy ${note}` : "energy", unit, robust: true, series: series.map(([label, y, name]) => ({ label, x: times, y, color: color(name), kind: "line" })) };
+  return { title: note ? `energy ${note}` : "energy", unit, series: series.map(([label, y, name]) => ({ label, x: times, y, color: color(name), kind: "line" })) };
 }
