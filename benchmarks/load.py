@@ -40,20 +40,21 @@ from claims import Claim, write_claims
 
 MAX_BYTES, MAX_GROWTH = 2e9, 2.0
 FPS, PERIOD = 30, 2.0  # frames a second, s
+ENCODING = video.Encoding("libx264", "yuv420p", {"preset": "ultrafast", "crf": "18"})
 
 
-def clip(folder: Path, seconds: int, width: int, height: int) -> Path:
-    """Write a clip of a pendulum, whose packets of one period are repeated, and return its path."""
-    generator = np.random.default_rng(0)
-    wall = cv2.GaussianBlur(generator.integers(0, 256, (height, width, 3), np.uint8), (0, 0), 4)
-    period, path = folder / "period.mp4", folder / f"{seconds}.mp4"
-    with video.VideoWriter(period, FPS) as writer:
-        for number in range(round(PERIOD * FPS)):
-            angle = 0.2 * math.cos(2 * math.pi * number / (PERIOD * FPS))
-            x, y = width / 2 + 0.6 * height * math.sin(angle), height * (0.15 + 0.6 * math.cos(angle))
-            center = round(16 * x), round(16 * y)
-            writer.add(cv2.circle(wall.copy(), center, round(0.64 * height), (30, 60, 190), -1, cv2.LINE_AA, 4))
-    with av.open(str(period)) as source, av.open(str(path), "w") as target:
+def write_clip(folder: Path, seconds: int, width: int, height: int) -> None:
+    """Write a clip of a pendulum, whose packets of one period are repeated, to SECONDS.mp4."""
+    generator, period = np.random.default_rng(0), folder / "period.mp4"
+    if not period.exists():
+        wall = cv2.GaussianBlur(generator.integers(0, 256, (height, width, 3), np.uint8), (0, 0), 4)
+        with video.VideoWriter(period, FPS, encoding=ENCODING) as writer:
+            for number in range(round(PERIOD * FPS)):
+                angle = 0.2 * math.cos(2 * math.pi * number / (PERIOD * FPS))
+                x, y = width / 2 + 0.6 * height * math.sin(angle), height * (0.15 + 0.6 * math.cos(angle))
+                center = round(16 * x), round(16 * y)
+                writer.add(cv2.circle(wall.copy(), center, round(0.64 * height), (30, 60, 190), -1, cv2.LINE_AA, 4))
+    with av.open(str(period)) as source, av.open(str(folder / f"{seconds}.mp4"), "w") as target:
         packets = [packet for packet in source.demux(video=0) if packet.dts is not None]
         stream, base = target.add_stream_from_template(source.streams.video[0]), packets[0].time_base
         length, times = round(PERIOD / base), [(packet.pts, packet.dts) for packet in packets]
@@ -61,7 +62,6 @@ def clip(folder: Path, seconds: int, width: int, height: int) -> Path:
             for packet, (pts, dts) in zip(packets, times, strict=True):
                 packet.pts, packet.dts, packet.stream = pts + turn * length, dts + turn * length, stream
                 target.mux(packet)
-    return path
 
 
 def run_command(line: str) -> None:
@@ -74,15 +74,13 @@ def run_command(line: str) -> None:
 
 def predict(seconds: int, folder: Path) -> Callable[[], object]:
     """`physvision predict` on a clip of 3840 × 2160."""
-    path = clip(folder, seconds, 3840, 2160)
     options = "--checkpoint pendulum --fps 20 --crop 840,0,2160,2160 --size 100 --force"
-    return lambda: run_command(f"predict {path} {options} --out {folder}/report")
+    return lambda: run_command(f"predict {folder}/{seconds}.mp4 {options} --out {folder}/report")
 
 
 def identify(seconds: int, folder: Path) -> Callable[[], object]:
     """`physvision identify` on a clip of 1920 × 1080."""
-    path = clip(folder, seconds, 1920, 1080)
-    return lambda: run_command(f"identify {path} --motion pendulum --out {folder}/report")
+    return lambda: run_command(f"identify {folder}/{seconds}.mp4 --motion pendulum --out {folder}/report")
 
 
 def roll(engine: articulated.Articulation | rigid2d.World, state: State, steps: int, differentiate: bool) -> None:
@@ -162,15 +160,22 @@ class Case:
     Attributes:
         size: Its size.
         make: Function from a size and a folder to what is measured.
+        clip: Width and height of the clip that lies in the folder, px.
     """
 
     size: int
     make: Callable[[int, Path], Callable[[], object]]
+    clip: tuple[int, int] | None = None
+
+    @property
+    def small(self) -> int:
+        """Size of the run before, which loads libraries and kernels."""
+        return max(2, self.size // 100)
 
 
 CASES = {
-    "predict, s of 4K": Case(600, predict),
-    "identify, s of 1080p": Case(300, identify),
+    "predict, s of 4K": Case(600, predict, (3840, 2160)),
+    "identify, s of 1080p": Case(300, identify, (1920, 1080)),
     "pile in the plane, bodies": Case(500, lambda n, _: plane(lambda k: rigid2d_scenes.pile(k, 3), n, 1, 100)),
     "pile of boxes, bodies": Case(500, spatial_pile(Box((0.2, 0.2, 0.2)))),
     "pile of spheres, bodies": Case(500, spatial_pile(Sphere(0.1))),
@@ -184,26 +189,28 @@ CASES = {
 }
 
 
-def measure(name: str, size: int, connection: Connection) -> None:
+def measure(name: str, size: int, folder: Path, connection: Connection) -> None:
     """Send the processor time and the largest memory of a case, s and bytes."""
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        case = CASES[name]
-        case.make(max(2, case.size // 100), Path(folder))()
-        run = case.make(size, Path(folder))
-        began = time.process_time()
-        run()
-        took = time.process_time() - began
+    case = CASES[name]
+    case.make(case.small, folder)()
+    run = case.make(size, folder)
+    began = time.process_time()
+    run()
+    took = time.process_time() - began
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
     kilobytes = max(int(line.split()[1]), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     connection.send((took, 1024 * kilobytes))
 
 
-def cost(name: str, size: int) -> tuple[float, float]:
+def cost(name: str, size: int, folder: Path) -> tuple[float, float]:
     """Processor time and largest memory of a case in a process of its own, s and bytes."""
+    case = CASES[name]
+    for seconds in {case.small, size} if case.clip else ():
+        write_clip(folder, seconds, *case.clip or ())
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=measure, args=(name, size, theirs))
+    process = context.Process(target=measure, args=(name, size, folder, theirs))
     process.start()
     theirs.close()
     try:
@@ -227,7 +234,8 @@ def main(only: list[str] | None = None, fraction: float = 1.0) -> None:
         if only and not any(name.startswith(word) for word in only):
             continue
         size = round(fraction * case.size)
-        (tenth, _), (whole, memory) = cost(name, size // 10), cost(name, size)
+        with tempfile.TemporaryDirectory() as folder:
+            (tenth, _), (whole, memory) = (cost(name, part, Path(folder)) for part in (size // 10, size))
         growth = whole / (10 * tenth)
         good = growth <= MAX_GROWTH and memory <= MAX_BYTES
         print(f"{name:<28}{size:>10}{tenth:>10.2f}{whole:>10.2f}{growth:>8.2f}{memory / 1e6:>7.0f}", end="", flush=True)
