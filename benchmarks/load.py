@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def write_clip(folder: Path, seconds: int, width: int, height: int) -> None:
 
 def run_command(line: str) -> None:
     """Run a command without its output."""
-    with redirect_stdout(None), redirect_stderr(None):
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         status = cli.main(line.split())
     if status:
         raise RuntimeError(f"{line}: status {status}")

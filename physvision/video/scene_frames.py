@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
+import cv2
 import numpy as np
 import torch
 from jaxtyping import UInt8
@@ -33,6 +34,8 @@ class SceneFitSettings:
 
 
 DEFAULT_SETTINGS = SceneFitSettings()
+# Longer side, px, to which pictures for reports are reduced: dozens of them are held at once, of 4K gigabytes.
+MAX_SHOWN_SIDE = 1080
 
 
 def fit_conversion(
@@ -138,7 +141,7 @@ class TimedFrame:
     Attributes:
         time: Time since the first frame, s.
         frame: Frame as the scene expects it.
-        original: Same part of the video at its own resolution.
+        original: Same part of the video at its own resolution, or at one whose longer side is `MAX_SHOWN_SIDE`.
     """
 
     time: float
@@ -213,9 +216,19 @@ def _open_file(path: str, scene: Scene, conversion: Conversion) -> SceneStream:
     def read() -> Iterator[TimedFrame]:
         timing = Conversion(fitted.fps, capture_fps=fitted.capture_fps)
         for time, frame in check_constant_size(path, stream(path, scene.color, timing)):
-            yield TimedFrame(time, fitted(frame), fitted.crop_frame(frame))
+            yield TimedFrame(time, fitted(frame), _reduced(fitted.crop_frame(frame)))
 
     return SceneStream(path, scene, info, fitted.crop_of(info.width, info.height), length, tuple(notes), read)
+
+
+def _reduced(picture: np.ndarray) -> np.ndarray:
+    """Reduce a large picture to what reports need."""
+    rows, columns, channels = picture.shape
+    ratio = MAX_SHOWN_SIDE / max(rows, columns)
+    if ratio >= 1:
+        return picture
+    size = max(1, round(ratio * columns)), max(1, round(ratio * rows))
+    return cv2.resize(picture, size, interpolation=cv2.INTER_AREA).reshape(size[1], size[0], channels)
 
 
 def _timed_frames(video: Frames, scene: Scene) -> Iterator[TimedFrame]:

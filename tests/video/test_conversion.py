@@ -9,7 +9,7 @@ import torch
 from physvision import video
 from physvision.core import InputError, Scene, SceneObject, VideoError
 from physvision.video import Conversion
-from physvision.video.scene_frames import SceneFitSettings, fit_conversion
+from physvision.video.scene_frames import SceneFitSettings, fit_conversion, open_scene_stream
 
 
 def gradients(times=24, height=24, width=32):
@@ -78,3 +78,17 @@ def test_the_fit_to_a_scene_is_as_strict_as_its_settings(movie):
         fit(conversion, SceneFitSettings(rate_tolerance=0.04, aspect_tolerance=0.1))
     with pytest.raises(InputError, match="another aspect ratio"):
         fit(conversion, SceneFitSettings(rate_tolerance=0.05, aspect_tolerance=0.05))
+
+
+def test_pictures_for_reports_are_reduced(tmp_path):
+    """Two batches of 4K frames took over a gigabyte."""
+    frames = np.zeros((4, 1200, 1600, 3), np.uint8)
+    frames[:, :, 800:] = 200
+    scene = Scene("a", "a", (100, 100), "gray", 24.0, 2, {"x": "px"}, [SceneObject("a", 0)], {})
+    path = video.write(tmp_path / "large.mp4", frames, scene.fps)
+    crop = (400, 0, 1200, 1200)
+    timed = next(iter(open_scene_stream(path, scene, Conversion(crop=crop, size=scene.size))))
+    assert timed.original.shape == (1080, 1080, 1)
+    assert timed.frame.shape == (100, 100, 1)
+    assert timed.original[540, 100, 0] < 5
+    assert timed.original[540, 800, 0] > 190
