@@ -1,6 +1,6 @@
 """Clips of other physics than a checkpoint's: what `predict` adapts to, names, or rejects.
 
-    python experiments/predict_other_physics.py [--correct 100] [--changed 15]
+    python experiments/predict_other_physics.py [--correct 200] [--changed 15]
 
 The clips are those of a simulator and a drawer that share no code with the package (tests/prediction/other_physics.py).
 For each it prints what the prediction says, whether the true values lie in the 95 % intervals, the error of the future
@@ -146,6 +146,9 @@ def main(correct: int, changed: int) -> None:
             marks = " ".join(f"{value:.4f}" for value in np.quantile(states, [0.05, 0.25, 0.5, 0.75, 0.95]))
             print(f"{kind.__name__}: future median {np.median(errors):.4f}, 95 % {typical[kind]:.4f}; states {marks}")
             _coverage(outcomes)
+    if all(futures.values()):
+        print("Both")
+        _coverage([item for outcomes in futures.values() for item in outcomes])
     adapted = 0
     for index, (name, physics, truth) in enumerate(CHANGED[:changed]):
         seed = next(seed for seed in range(SEED + 1000 + index, 10**6, 100) if shows(physics, seed))
@@ -226,7 +229,7 @@ START = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--correct", type=int, default=100)
+    parser.add_argument("--correct", type=int, default=200)
     parser.add_argument("--changed", type=int, default=len(CHANGED))
     given = parser.parse_args()
     main(given.correct, given.changed)

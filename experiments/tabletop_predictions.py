@@ -243,12 +243,14 @@ def main(
     samples = list(held_out(data, WindowShape(30, AHEAD, 20), batches, split, given_properties=["walls"]))
     table, values = measure(module, samples)
     claims: dict[str, float] = {}
-    keys = ("now", "median", "p95", "p95 determined")
-    print(f"{'error of balls, px':<38}{'now':>8}{'median':>10}{'95 %':>8}{'determined':>12}   ({AHEAD} frames ahead)")
+    keys = ("now", "p5", "p25", "median", "p75", "p95", "p95 determined")
+    title = f"error of balls {AHEAD} frames ahead, px"
+    print(f"{title:<38}" + "".join(f"{key:>9}" for key in keys[:-1]) + " determined")
     for name, (now, later, known) in table.items():
-        row = [float(part) for part in (now.median(), later.median(), later.quantile(0.95), known.quantile(0.95))]
+        quantiles = later.quantile(torch.tensor([0.05, 0.25, 0.5, 0.75, 0.95]).to(later)).tolist()
+        row = [float(now.median()), *quantiles, float(known.quantile(0.95))]
         claims |= {f"{name}: {key}": value for key, value in zip(keys, row, strict=True)}
-        print(f"{name:<38}{row[0]:>8.3f}{row[1]:>10.3f}{row[2]:>8.2f}{row[3]:>12.2f}")
+        print(f"{name:<38}" + "".join(f"{value:>9.3f}" for value in row[:-1]) + f"{row[-1]:>11.2f}")
     for key in keys[1:]:
         ways = (f"tracker by {way}, true properties: {key}" for way in TRACKERS)
         best = min(claims[way] for way in ways if way in claims)
