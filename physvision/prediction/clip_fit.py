@@ -373,7 +373,9 @@ class ClipFit:
             q, v = self.recent
             states = self._states(q, v, q[-1:])
             path = self.engine.rollout(states.filtered, steps, properties=self.leaves())
-            std = self.spread(states.filtered, states.filtered_covariance, path, self.settings.ensemble)
+            spread = self.spread(states.filtered, states.filtered_covariance, path, self.settings.ensemble)
+            ratio = self.settings.calibration
+            std = Trajectory(ratio * spread.q, ratio * spread.v, dt=path.dt)
             self._future = key, (Trajectory(path.q.float(), path.v.float(), dt=path.dt), std)
         return self._future[1]
 
@@ -382,7 +384,8 @@ class ClipFit:
         estimate = self.estimate
         if estimate is None:
             return self.parameters.estimates(self.z, torch.full_like(self.z, math.nan), self.z)
-        std = torch.where(self._is_determined(estimate), estimate.covariance.diagonal().sqrt(), math.nan)
+        std = self.settings.calibration * estimate.covariance.diagonal().sqrt()
+        std = torch.where(self._is_determined(estimate), std, math.nan)
         return self.parameters.estimates(estimate.z, std, self.z)
 
 

@@ -103,6 +103,8 @@ class ClipFitSettings:
         impact_turn: Change of a disc's step from one frame to the next, relative to the step, from which it is taken
             for an impact.
         hidden_ratio: Ratio of neighboring differences to the usual ones from which a link is taken to be hidden.
+        calibration: Ratio of the errors of parameters and futures to the standard deviations of the fit, which add up
+            errors that do not all come together; measured on 100 clips.
         min_deviation: Standard deviations from the checkpoint's value from which a parameter is adapted.
         max_relative_std: Standard deviation, relative to the prior's, up to which the clip determines a parameter.
         max_mean_cost: Mean cost of an observed number up to which a motion explains a window; noise costs a half.
@@ -136,6 +138,7 @@ class ClipFitSettings:
     error_length: float = 0.2
     step_error: float = 0.003
     hidden_ratio: float = 3.0
+    calibration: float = 0.85
     min_deviation: float = 3.5
     max_relative_std: float = 0.5
     max_mean_cost: float = 4.0

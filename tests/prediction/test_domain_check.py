@@ -89,6 +89,18 @@ def test_other_lengths_are_named(predictors, lengths, match):
     assert any(re.search(match, item, re.IGNORECASE) for item in output), output
 
 
+def test_lengths_are_judged_by_most_frames(predictors):
+    instance = predictors["pendulum"]
+    stream = instance.open_stream(pendulum())
+    judge = instance.domain_check(stream)
+    assert list(instance.run(stream, judge))
+    match = judge._measurements["color_match"]
+    match[3:9, 2] = 0.0  # link 3 is misread for a while
+    assert judge.warnings() == []
+    match[3:30, 2] = 0.0
+    assert any("where link 3 is rendered" in item for item in judge.warnings())
+
+
 @pytest.mark.parametrize(("radius", "ratio"), [(5.0, "1.5"), (4.0, "1.25"), (2.5, "0.78")])
 def test_balls_of_another_size_are_named(predictors, radius, ratio):
     output = predictors["billiards-1"](balls(1, radius=radius), force=True).warnings
