@@ -69,9 +69,9 @@ def backward_pass(
     key = (residuals.control_weight, *((tensor.shape, tensor.stride()) for tensor in tensors))
     launch = _LAUNCH_CACHE.take(key, B.device, lambda: _launch(tensors, residuals.control_weight))
     for index, tensor in enumerate(tensors):
-        launch.move(index, tensor)
+        launch.set_memory(index, tensor)
     launch.run()
-    _LAUNCH_CACHE.give(key, B.device, launch)
+    _LAUNCH_CACHE.give_back(key, B.device, launch)
     change, gains, expected_decrease = (output.to(controls) for output in outputs)
     return BackwardPass(change, gains, expected_decrease, tensors[-1] == 1)
 

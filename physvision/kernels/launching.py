@@ -138,11 +138,11 @@ class LaunchCache:
         self._size = size
 
     def take(self, key: Any, device: torch.device, make: Callable[[], Any]) -> Any:
-        """Take a launch that no other caller uses, or make one; `give` returns it."""
+        """Take a launch that no other caller uses, or make one; `give_back` returns it."""
         idle = self._idle.get((key, _stream(device)))
         return idle.pop() if idle else make()
 
-    def give(self, key: Any, device: torch.device, recorded: Any) -> None:
+    def give_back(self, key: Any, device: torch.device, recorded: Any) -> None:
         """Return a launch for the next call on the same stream, which waits for this one."""
         self._idle.setdefault((key, _stream(device)), []).append(recorded)
         while len(self._idle) > self._size:
@@ -181,7 +181,7 @@ class _Packed:
         self._arrays: dict[tuple[int, str | None], Any] = {}
         self._call = partial(command.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))
 
-    def move(self, index: int, address: int, name: str | None) -> None:
+    def set_memory(self, index: int, address: int, name: str | None) -> None:
         key = index, name
         if key not in self._arrays:
             value = getattr(self._arguments, self._names[index if index < 0 else index + 1])
@@ -203,7 +203,7 @@ class _Command:
     def __init__(self, command: Any) -> None:
         self._command = command
 
-    def move(self, index: int, address: int, name: str | None) -> None:
+    def set_memory(self, index: int, address: int, name: str | None) -> None:
         value = self._command.params[index if index < 0 else index + 2]  # behind the bounds and the first world
         (value if name is None else getattr(value, name)).data = address
 
@@ -253,8 +253,8 @@ class RecordedLaunch:
             for start, end in _slices(batch, threads)
         ]
 
-    def move(self, index: int, tensor: Tensor, name: str | None = None) -> None:
-        """Move an array to the memory of a tensor with the strides of the recorded one.
+    def set_memory(self, index: int, tensor: Tensor, name: str | None = None) -> None:
+        """Let an array read and write the memory of a tensor, which has the strides of the recorded one.
 
         Args:
             index: Index of the argument behind the first, which may be negative.
@@ -263,7 +263,7 @@ class RecordedLaunch:
         """
         address = tensor.data_ptr()
         for command in self._commands:
-            command.move(index, address, name)
+            command.set_memory(index, address, name)
 
     def replace(self, index: int, value: Any) -> None:
         """Replace the value of an argument."""

@@ -237,9 +237,9 @@ class Engine(nn.Module):
             states.append(self.step(state, controls[-1], overrides))
         return Trajectory.stack(states, self.dt), torch.stack(controls, 1)
 
-    def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
-        """Constraints on values of the leaf `name` in `own`."""
-        return own.constraints(name, value)
+    def _constraints(self, properties: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
+        """Constraints on values of the leaf `name` in `properties`."""
+        return properties.constraints(name, value)
 
     def _check_state(self, state: State) -> None:
         q, v = check_tensor("state.q", state.q), check_tensor("state.v", state.v)

@@ -20,7 +20,7 @@ y = λ̄, ū = −F_uᵀ y, μ̄ = −yᵀ F_μ; D may be held constant in all o
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.contact.active_set import MIN_SIZE, max_abs, update_velocities
+from physvision.physics.articulated.kernels.contact.active_set import MIN_DIVISOR, max_abs, update_velocities
 from physvision.physics.articulated.kernels.contact.block_lu import (
     factor_blocks,
     solve_factored,
@@ -180,7 +180,7 @@ def solve_island(law: Law, contact: Contact, world: int, start: int, end: int):
         c = contact.solver.island_member[world, m]
         weight = contact.solver.delassus[world, c, c][0, 0]
         size = wp.max(size, wp.max(max_abs(contact.blocks.free_velocity[world, c]), wp.sqrt(weight * law.smoothing)))
-    size = wp.max(size, MIN_SIZE)
+    size = wp.max(size, MIN_DIVISOR)
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         weight = contact.solver.delassus[world, c, c][0, 0]

@@ -137,8 +137,8 @@ CONTACT_MEMORY = {
     "detection.end_separation": field("scalar", "candidates"),
     "detection.dip_depth": field("scalar", "candidates"),  # how far a monitored separation falls beyond zero
     # Cache of the closest points of convex shapes, in the row of the first pair of features of a group.
-    "detection.placement": field("whole"),  # counts how often the shapes were moved
-    "detection.cached_placement": field("whole", "pairs"),
+    "detection.pose_version": field("whole"),  # counts how often the shapes were moved
+    "detection.cached_pose_version": field("whole", "pairs"),
     "detection.cached_normal": field("vec3", "pairs"),
     "detection.cached_separation": field("scalar", "pairs"),
     "detection.manifold_corner": field("whole", "pairs"),  # in the other rows of the group

@@ -58,8 +58,8 @@ class TreeDynamics(MechanicalEngine):
         self._store("start", self.model.initial_q)
         self.set_properties(compiled.properties)
         if self._pairs is not None and contact.compliant_law is not None:
-            own = self._own_properties()
-            parameters = LinkParameters(self.model, own.mass.dtype, own.mass.device).pack(own, 1)
+            properties = self._own_properties()
+            parameters = LinkParameters(self.model, properties.mass.dtype, properties.mass.device).pack(properties, 1)
             self._pairs.set_compliance(contact.compliant_law, compute_mobilities(self.model, parameters))
         actuators = mechanism.actuators
         self._actuated = actuators is not None
@@ -69,13 +69,13 @@ class TreeDynamics(MechanicalEngine):
             self._store("actuator_high", actuators.high)
 
     def _own_properties(self) -> TreeProperties:
-        own = self.properties
-        assert isinstance(own, TreeProperties)
-        return own
+        properties = self.properties
+        assert isinstance(properties, TreeProperties)
+        return properties
 
-    def _constraints(self, own: Properties, name: str, value: Tensor) -> list[Constraint]:
+    def _constraints(self, properties: Properties, name: str, value: Tensor) -> list[Constraint]:
         more = property_constraints(self.model, name, value, self.contact, self._friction_velocities)
-        return [*super()._constraints(own, name, value), *more]
+        return [*super()._constraints(properties, name, value), *more]
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """Initial positions of the joints at rest."""
@@ -198,8 +198,8 @@ class TreeDynamics(MechanicalEngine):
         key = (like.dtype, like.device)
         if key not in self._cached:
             with outside_transforms():
-                own = self._own_properties().to(like.device, like.dtype)
-                self._cached[key] = StructCache(self.model, self._pairs, own)
+                properties = self._own_properties().to(like.device, like.dtype)
+                self._cached[key] = StructCache(self.model, self._pairs, properties)
         return self._cached[key]
 
     def _cast(self, state: State, properties: Overrides) -> TreeProperties:
@@ -218,13 +218,13 @@ class TreeDynamics(MechanicalEngine):
         """
         cache, batch = self._cache(state.q), state.batch
         if properties is None:
-            return cache.device_model, cache.own, {}
+            return cache.device_model, cache.own_structs, {}
         if (
             isinstance(properties, TreeProperties)
             and properties.is_reusable
             and not self._are_mapped(properties, batch)
         ):
-            structs = cache.own if self._are_own(properties) else cache.lookup(properties, batch)
+            structs = cache.own_structs if self._are_own(properties) else cache.lookup(properties, batch)
             if structs is None:
                 with outside_transforms():
                     structs = cache.store(properties, self._cast(state, properties), batch)

@@ -302,10 +302,13 @@ class Articulation(TreeDynamics):
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
         cache = self._cache(state.q)
-        model, own = cache.device_model, self._cast(state, properties)
+        model, cast_properties = cache.device_model, self._cast(state, properties)
         q = model.link_parameters.normalize(state.q)
-        parameters, pairs = cache.link_parameters(own, state.batch), cache.contact_parameters(own, state.batch)
-        link_parameters, contact_parameters = cache.rollout_parameters(own, state.batch)
+        parameters, pairs = (
+            cache.link_parameters(cast_properties, state.batch),
+            cache.contact_parameters(cast_properties, state.batch),
+        )
+        link_parameters, contact_parameters = cache.rollout_parameters(cast_properties, state.batch)
         values = contact_geometry(model, q, parameters, pairs) | {"friction": pairs["pairs.friction"]}
         inputs = (self._generalized_forces(controls), None, *link_parameters.values(), *contact_parameters.values())
         values["impulse"] = self._contact_rollout(model, None, 1, 0).impulses(q, state.v, *inputs)

@@ -98,9 +98,9 @@ class TrajectoryLauncher:
             return A.unflatten(0, (batch, steps))[:, :, 0], B.unflatten(0, (batch, steps))[:, :, 0]
         A, B = (self.model.allocator.empty(batch, steps, 2 * self._nv, count) for count in (2 * self._nv, self._nv))
         with self._launch("linearize", (q, v, torque, A, B), self._record_linearization) as launch:
-            launch.move(2, torque, "torque")
+            launch.set_memory(2, torque, "torque")
             for k, tensor in enumerate((q, v, A, B)):
-                launch.move(k - 4, tensor)
+                launch.set_memory(k - 4, tensor)
             launch.run()
         return A, B
 
@@ -130,7 +130,7 @@ class TrajectoryLauncher:
         tensors = (*(value.to(model.dtype) for value in inputs), positions, velocities, used)
         with self._launch("follow", tensors, self._record_feedback_rollout) as launch:
             for k, tensor in enumerate(tensors):
-                launch.move(k - len(tensors), tensor)
+                launch.set_memory(k - len(tensors), tensor)
             launch.run()
         return positions, velocities, used
 
@@ -148,7 +148,7 @@ class TrajectoryLauncher:
         launch = self.model.recorded.take(key, self.model.device, lambda: record(*tensors))
         launch.replace(0, self.tree)
         yield launch
-        self.model.recorded.give(key, self.model.device, launch)
+        self.model.recorded.give_back(key, self.model.device, launch)
 
     def _record_linearization(self, q: Tensor, v: Tensor, torque: Tensor, A: Tensor, B: Tensor) -> RecordedLaunch:
         model, nv, (batch, steps, _) = self.model, self._nv, torque.shape

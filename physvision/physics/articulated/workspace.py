@@ -79,7 +79,7 @@ class WorkspacePool:
         self._idle: dict[tuple, list[Workspace]] = {}
 
     def borrow(self, batch: int, rows: int, kind: str) -> Workspace:
-        """Take a workspace that no other launch uses; `give` returns it.
+        """Take a workspace that no other launch uses; `give_back` returns it.
 
         Args:
             batch: Number of worlds.
@@ -89,7 +89,7 @@ class WorkspacePool:
         idle = self._idle.setdefault((batch, rows, kind), [])
         return idle.pop() if idle else self.allocate(batch, rows, kind)
 
-    def give(self, batch: int, rows: int, kind: str, workspace: Workspace) -> None:
+    def give_back(self, batch: int, rows: int, kind: str, workspace: Workspace) -> None:
         """Return a borrowed workspace. On a GPU, where the launch may still run, torch's allocator takes it."""
         is_current = kind != "contacts" or workspace.tensors["blocks.pair"].shape[1] == self._counts["contacts"]
         if self._allocator.device.type == "cpu" and is_current:

@@ -40,12 +40,12 @@ class Launch:
 
         self._launch = _LAUNCHES.take(self._key, self._device, make)
         for k, tensor in enumerate(self._arrays):
-            self._launch.move(k if k < len(inputs) else k + len(scalars), tensor)
+            self._launch.set_memory(k if k < len(inputs) else k + len(scalars), tensor)
         self.run = self._launch.run
 
     def close(self) -> None:
         """Free the launch for other arrays."""
-        _LAUNCHES.give(self._key, self._device, self._launch)
+        _LAUNCHES.give_back(self._key, self._device, self._launch)
 
     def run_once(self) -> None:
         """Run the kernel once and free the launch."""

@@ -96,10 +96,10 @@ class _Solve(Operation):
         seed = gradients[0].contiguous()
         self._run(solve_adjoints, inverse_mass.contiguous(), rows.contiguous(), friction, seed, ratio, mode, kappa)
         columns = 3 * self.bodies.long().unsqueeze(2) + torch.arange(3, device=v.device)
-        at = columns.flatten().expand(v.shape[0], -1)
+        indices = columns.flatten().expand(v.shape[0], -1)
 
         def transposed(weights: Tensor) -> Tensor:
-            return torch.zeros_like(v).scatter_add(1, at, (rows * weights[..., None, None]).flatten(1))
+            return torch.zeros_like(v).scatter_add(1, indices, (rows * weights[..., None, None]).flatten(1))
 
         z = seed - transposed(kappa)
         force = multipliers[..., None, None]

@@ -58,7 +58,7 @@ def _moves(bodies: Sequence[Body], number: int) -> bool:
 def _sort_key(body: Body) -> tuple:
     """Return a sort key of properties and start, equal for the mirror image."""
     x, y = body.center
-    own = (
+    attributes = (
         body.static,
         body.kinematic,
         type(body).__name__,
@@ -67,7 +67,15 @@ def _sort_key(body: Body) -> tuple:
         body.friction,
         body.restitution,
     )
-    return (*own, y, abs(x), abs(body.angle), float(body.velocity[1]), abs(float(body.velocity[0])), abs(body.spin))
+    return (
+        *attributes,
+        y,
+        abs(x),
+        abs(body.angle),
+        float(body.velocity[1]),
+        abs(float(body.velocity[0])),
+        abs(body.spin),
+    )
 
 
 def _walk(bodies: Sequence[Body], joints: Sequence[NumberedJoint]) -> list[int]:
@@ -79,7 +87,7 @@ def _walk(bodies: Sequence[Body], joints: Sequence[NumberedJoint]) -> list[int]:
             numbered[b].add(a)
     keys = [_sort_key(body) for body in bodies]
     starts = sorted(range(len(bodies)), key=lambda body: (len(numbered[body]), keys[body]))
-    rank = {body: at for at, body in enumerate(starts)}
+    rank = {body: position for position, body in enumerate(starts)}
     order: list[int] = []
     visited: set[int] = set()
     for start in starts:

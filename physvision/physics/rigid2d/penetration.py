@@ -29,29 +29,29 @@ def _interval(body: Body, pose: Pose, axis: tuple[float, float]) -> tuple[float,
     return min(along), max(along)
 
 
-def _axes(a: Body, at: Pose, b: Body, to: Pose) -> list[tuple[float, float]]:
+def _axes(a: Body, pose_a: Pose, b: Body, pose_b: Pose) -> list[tuple[float, float]]:
     """Return the candidate separating axes of two convex bodies."""
     axes = []
-    polygons = [(body, pose) for body, pose in ((a, at), (b, to)) if isinstance(body, Polygon)]
+    polygons = [(body, pose) for body, pose in ((a, pose_a), (b, pose_b)) if isinstance(body, Polygon)]
     for body, pose in polygons:
         corners = _corners(body, pose)
         for p, r in zip(corners, corners[1:] + corners[:1], strict=True):
             axes.append((r[1] - p[1], p[0] - r[0]))
-    for body, pose in ((a, at), (b, to)):
+    for body, pose in ((a, pose_a), (b, pose_b)):
         if isinstance(body, Circle):
             points = [point for polygon, place in polygons for point in _corners(polygon, place)]
-            points = points or [(to if body is a else at)[:2]]
+            points = points or [(pose_b if body is a else pose_a)[:2]]
             axes += [(x - pose[0], y - pose[1]) for x, y in points]
     scaled = [(x / math.hypot(x, y), y / math.hypot(x, y)) for x, y in axes if math.hypot(x, y) > 0]
     return scaled or [(1.0, 0.0)]
 
 
-def penetration(a: Body, at: Pose, b: Body, to: Pose) -> tuple[float, tuple[float, float]]:
+def penetration(a: Body, pose_a: Pose, b: Body, pose_b: Pose) -> tuple[float, tuple[float, float]]:
     """Return the penetration of two bodies (negative if separate), and the direction from b to a to part them."""
     smallest, direction = math.inf, (1.0, 0.0)
-    for axis in _axes(a, at, b, to):
-        low_a, high_a = _interval(a, at, axis)
-        low_b, high_b = _interval(b, to, axis)
+    for axis in _axes(a, pose_a, b, pose_b):
+        low_a, high_a = _interval(a, pose_a, axis)
+        low_b, high_b = _interval(b, pose_b, axis)
         for amount, sign in ((high_b - low_a, 1.0), (high_a - low_b, -1.0)):
             if amount < smallest:
                 smallest, direction = amount, (sign * axis[0], sign * axis[1])

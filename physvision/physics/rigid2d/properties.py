@@ -60,40 +60,40 @@ class WorldProperties(Properties):
 
 def pack(
     properties: WorldProperties,
-    own: WorldProperties,
+    defaults: WorldProperties,
     batch: int,
     order: Mapping[str, list[int]],
     packed: Float[Tensor, "1 numbers"] | None = None,
 ) -> Float[Tensor, "batch numbers"]:
     """Return all leaves as one float64 vector a world, in the order of the fields.
 
-    Rows of bodies, joints and springs are in the kernels' `order`. Leaves that are those of `own` are taken from
-    `packed`, the world's own vector, if it is given.
+    Rows of bodies, joints and springs are in the kernels' `order`. Leaves that are those of `defaults`, the
+    world's own properties, are copied from `packed`, their vector, if it is given.
     """
-    parts, end, at = [], 0, 0
+    parts, copied_end, end = [], 0, 0
     for name, value in properties.items():
-        leaf = getattr(own, name)
-        at += leaf.numel()
-        if packed is not None and value is leaf:
+        default = getattr(defaults, name)
+        start, end = end, end + default.numel()
+        if packed is not None and value is default:
             continue
-        if packed is not None and end < at - leaf.numel():
-            parts.append(packed[:, end : at - leaf.numel()].expand(batch, -1))
-        end = at
-        row_dim = value.dim() - leaf.dim()
+        if packed is not None and copied_end < start:
+            parts.append(packed[:, copied_end:start].expand(batch, -1))
+        copied_end = end
+        row_dim = value.dim() - default.dim()
         indices = order.get(str(properties.leaves()[name].shape[0]))
         if indices is not None:
             value = value.index_select(row_dim, torch.tensor(indices, dtype=torch.long, device=value.device))
         flat = value.reshape(batch if row_dim else 1, -1)
         parts.append(flat.to(torch.float64).expand(batch, -1))
-    if packed is not None and end < at:
-        parts.append(packed[:, end:].expand(batch, -1))
+    if packed is not None and copied_end < end:
+        parts.append(packed[:, copied_end:].expand(batch, -1))
     return torch.cat(parts, 1)
 
 
-def offsets(own: WorldProperties) -> dict[str, int]:
+def offsets(properties: WorldProperties) -> dict[str, int]:
     """Return the first entry of each leaf in the packed vector."""
     start, first = 0, {}
-    for name, value in own.items():
+    for name, value in properties.items():
         first[name] = start
         start += value.numel()
     return first

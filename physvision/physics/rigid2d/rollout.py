@@ -34,7 +34,7 @@ class Kernels:
         self.model, self.arrays, self.device = model, arrays, device
         self.forward, self.backward = rollout.forward, rollout.backward
         self.sizes = data.layout.lengths(model)
-        self._shelf = LaunchCache()
+        self._launch_cache = LaunchCache()
         self._step_at_rest: tuple[list[Tensor], list[Tensor]] | None = None
 
     def cached_step(self, inputs: Tensors) -> list[Tensor] | None:
@@ -67,13 +67,13 @@ class Kernels:
             packed, scratch = self._packed(batch, inputs)
             return RecordedLaunch(kernel, batch, packed, self.device, references=scratch)
 
-        repeated = self._shelf.take(key, self.device, make)
-        for at, value in enumerate(inputs):
+        repeated = self._launch_cache.take(key, self.device, make)
+        for index, value in enumerate(inputs):
             if isinstance(value, Tensor):
                 # After the model; the workspace is between the second and the third.
-                repeated.move(at + 1 if at < 2 else at + 3, value)
+                repeated.set_memory(index + 1 if index < 2 else index + 3, value)
         repeated.run()
-        self._shelf.give(key, self.device, repeated)
+        self._launch_cache.give_back(key, self.device, repeated)
 
     def _packed(self, batch: int, inputs: list[Any]) -> tuple[list[Any], list[Tensor]]:
         """Return a kernel's arguments and its workspace; on a GPU the numbers of the worlds are interleaved."""

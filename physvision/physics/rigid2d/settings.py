@@ -17,14 +17,15 @@ class StepSettings:
         max_milliseconds: Estimated cost of following events in one step, in milliseconds on one core, counted in
             operations and not by the clock; None for 2, or 16 where nothing can touch. Beyond any of these three limits
             the rest of the step is a fallback step, see `Status.fallback_steps`.
-        tolerance: Gap below which bodies touch, as a fraction of the scene's extent. Raising it makes contacts close
+        tolerance: Separation below which bodies touch, as a fraction of the scene's extent. Raising it makes contacts
+        close
             earlier; lowering it below 1e-12 meets rounding.
         restitution_threshold: Approach velocity below which a contact rests, in tolerances a step.
         min_penetration_slop: Smallest penetration that is corrected, in tolerances.
         penetration_slop: Penetration that is left uncorrected, as a fraction of the smallest moving body. Raising it
             lets piles rest deeper, and moves less of them.
         max_event_iterations: Iterations of root finding for the duration of a smooth step that ends by a mode change.
-        max_contact_iterations: Newton iterations for the time at which a gap closes.
+        max_contact_iterations: Newton iterations for the time at which a contact closes.
         max_position_iterations: Newton iterations of the position stage.
         max_event_retries: Shortenings of one smooth step by later searches for contacts and mode changes.
         position_accuracy: Error of the position stage below which it ends, in tolerances.
@@ -46,7 +47,8 @@ class StepSettings:
         warm_start_window: Stored contacts that are searched for one contact.
         edge_margin: Distance past an edge's end at which its contact has ended, in tolerances. `narrow_phase` keeps
             contacts up to a hundred, so that a lower number could end a contact that it finds again.
-        speculative_margin: Gap below which contacts are part of a position correction, as a fraction of the smaller
+        speculative_margin: Separation below which contacts are part of a position correction, as a fraction of the
+        smaller
             body's bounding radius.
         max_unsorted_pairs: Pairs of bodies up to which every pair is tested, without a sweep.
         brief_bounce: Duration of a bounce below which a contact rests, as a fraction of a step.

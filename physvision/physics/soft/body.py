@@ -138,9 +138,9 @@ class SoftBody(MechanicalEngine):
         """Positions of the colliders' centers, m."""
         return state.q.unflatten(-1, (-1, self.axes))[..., len(self.mesh.nodes) :, :]
 
-    def _constraints(self, own: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
+    def _constraints(self, properties: Properties, name: str, value: Tensor) -> Sequence[Constraint]:
         """Declared ranges, and elements that are neither flat nor inverted at rest."""
-        constraints = list(own.constraints(name, value))
+        constraints = list(properties.constraints(name, value))
         if name == "rest" and bool(torch.isfinite(value).all()):
             corners = self._compiled.indices("corners", value.device)
             volumes = torch.linalg.det(rest_edges(value.double(), corners))

@@ -50,9 +50,9 @@ def shape_forms(
     points[i, 0] = near.first_point
     points[i, 1] = near.second_point
     points[i, 2] = near.normal
-    points[i, 3] = near.first_scale
-    points[i, 4] = near.second_scale
-    points[i, 5] = near.second_rim
+    points[i, 3] = near.first_size_derivative
+    points[i, 4] = near.second_size_derivative
+    points[i, 5] = near.second_radius_derivative
     pair = cores_backward(near, bar[i, 0], bar[i, 1])
     for k in range(2):
         if k == 1:
@@ -61,8 +61,8 @@ def shape_forms(
         pulls[i, 4 * k + 1] = pair.first_rotation
         pulls[i, 4 * k + 2] = pair.second
         pulls[i, 4 * k + 3] = pair.second_rotation
-        pulls[i, 8 + 2 * k] = pair.first_tilt
-        pulls[i, 9 + 2 * k] = pair.second_tilt
+        pulls[i, 8 + 2 * k] = pair.first_direction_rotation
+        pulls[i, 9 + 2 * k] = pair.second_direction_rotation
         numbers[i, k] = pair.rim_radius
     numbers[i, 2] = near.first_radius
     numbers[i, 3] = near.second_radius

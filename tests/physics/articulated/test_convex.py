@@ -40,8 +40,8 @@ APART = 1.0  # m, of slots without a point
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 1})
 def shape_forms(
-    kind: wp.array(dtype=wp.int32), bound: wp.array(dtype=wp.float64), first_corner: wp.array(dtype=wp.int32), first_face: wp.array(dtype=wp.int32),
-    corner: wp.array(dtype=vec3), neighbor_start: wp.array(dtype=wp.int32), neighbor: wp.array(dtype=wp.int32), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
+    kind: wp.array(dtype=wp.int32), bound: wp.array(dtype=wp.float64), first_vertex: wp.array(dtype=wp.int32), first_face: wp.array(dtype=wp.int32),
+    vertex: wp.array(dtype=vec3), neighbor_start: wp.array(dtype=wp.int32), neighbor: wp.array(dtype=wp.int32), normals: wp.array(dtype=vec3), loop_start: wp.array(dtype=wp.int32), loop: wp.array(dtype=wp.int32),
     shape: wp.array2d(dtype=wp.int32), turn: wp.array2d(dtype=mat33), origin: wp.array2d(dtype=vec3), size: wp.array2d(dtype=vec3),
     slot: wp.array(dtype=wp.int32), bar: wp.array2d(dtype=vec3), form: wp.array2d(dtype=wp.int32), gap: wp.array(dtype=wp.float64),
     points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), radius: wp.array2d(dtype=wp.float64),
@@ -55,8 +55,8 @@ def shape_forms(
         origin[i, 0],
         size[i, 0],
         bound[j],
-        first_corner[j],
-        first_corner[j + 1] - first_corner[j],
+        first_vertex[j],
+        first_vertex[j + 1] - first_vertex[j],
         first_face[j],
         first_face[j + 1] - first_face[j],
     )
@@ -66,13 +66,13 @@ def shape_forms(
         origin[i, 1],
         size[i, 1],
         bound[k],
-        first_corner[k],
-        first_corner[k + 1] - first_corner[k],
+        first_vertex[k],
+        first_vertex[k + 1] - first_vertex[k],
         first_face[k],
         first_face[k + 1] - first_face[k],
     )
     hulls = Hulls()
-    hulls.corner = corner
+    hulls.vertex = vertex
     hulls.neighbor_start = neighbor_start
     hulls.neighbor = neighbor
     hulls.face_normal = normals
@@ -88,10 +88,10 @@ def shape_forms(
     points[i, 0] = near.first_point
     points[i, 1] = near.second_point
     points[i, 2] = near.normal
-    points[i, 3] = near.first_scale
-    points[i, 4] = near.second_scale
-    points[i, 5] = near.first_rim
-    points[i, 6] = near.second_rim
+    points[i, 3] = near.first_size_derivative
+    points[i, 4] = near.second_size_derivative
+    points[i, 5] = near.first_radius_derivative
+    points[i, 6] = near.second_radius_derivative
     radius[i, 0] = near.first_radius
     radius[i, 1] = near.second_radius
     pair = cores_backward(near, bar[i, 0], bar[i, 1])
@@ -100,12 +100,12 @@ def shape_forms(
             pair = gap_pull(near, wp.float64(1.0))
         pulls[i, 8 * part + 0] = pair.first
         pulls[i, 8 * part + 1] = pair.first_rotation
-        pulls[i, 8 * part + 2] = pair.first_tilt
-        pulls[i, 8 * part + 3] = pair.first_axis_normal
+        pulls[i, 8 * part + 2] = pair.first_direction_rotation
+        pulls[i, 8 * part + 3] = pair.first_direction
         pulls[i, 8 * part + 4] = pair.second
         pulls[i, 8 * part + 5] = pair.second_rotation
-        pulls[i, 8 * part + 6] = pair.second_tilt
-        pulls[i, 8 * part + 7] = pair.second_axis_normal
+        pulls[i, 8 * part + 6] = pair.second_direction_rotation
+        pulls[i, 8 * part + 7] = pair.second_direction
 
 
 class Found:
@@ -119,8 +119,8 @@ class Found:
             return wp.array(np.ascontiguousarray(value), dtype=dtype, device="cpu")
 
         tables = [
-            given(result["shapes.kind"], wp.int32), given(result["shapes.bounding_radius"], wp.float64), given(result["shapes.first_corner"], wp.int32),
-            given(result["shapes.first_face"], wp.int32), given(result["hulls.corner"], vec3),
+            given(result["shapes.kind"], wp.int32), given(result["shapes.bounding_radius"], wp.float64), given(result["shapes.first_vertex"], wp.int32),
+            given(result["shapes.first_face"], wp.int32), given(result["hulls.vertex"], vec3),
             given(result["hulls.neighbor_start"], wp.int32), given(result["hulls.neighbor"], wp.int32), given(result["hulls.face_normal"], vec3),
             given(result["hulls.loop_start"], wp.int32), given(result["hulls.loop"], wp.int32), given(np.asarray(pairs, np.int32), wp.int32),
         ]  # fmt: skip

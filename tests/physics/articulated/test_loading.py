@@ -51,7 +51,7 @@ def two(option="", joint="", body="", geom='contype="0" conaffinity="0"', rest="
         ("pair", two(geom='type="hfield" hfield="h"', rest='<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>').replace('name="gb" size="0.1"', 'name="gb"'), "pair: sphere 'ga' of 'a' and hfield 'gb' of 'b'"),
         ("surface", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: sphere 'gb' of 'b'"),
         ("actuator", two(rest='<actuator><motor name="m" site="s"/></actuator>'), r"m \(it acts on a site, not on a joint or a fixed tendon\)"),
-        ("actuator", two(rest='<actuator><adhesion name="m" body="a" ctrlrange="0 1"/></actuator>'), r"m \(it exerts adhesion on the contacts of a body\)\); ignore=\('actuator',\) leaves out the actuators that are refused \(.*\); others stay"),
+        ("actuator", two(rest='<actuator><adhesion name="m" body="a" ctrlrange="0 1"/></actuator>'), r"m \(it exerts adhesion on the contacts of a body\)\); ignore=\('actuator',\) leaves out the actuators that are rejected \(.*\); others stay"),
         ("actuator", two(rest='<actuator><intvelocity name="m" joint="ja" kp="1" actrange="-1 1"/></actuator>'), r"m \(it is a servo of integrated velocity \(intvelocity\): its activation has limits \(actrange\)\)"),
         ("actuator", two(rest='<actuator><general name="m" joint="ja" dyntype="integrator" actearly="true"/></actuator>'), r"acts a step early \(actearly\)"),
         ("contact", two(geom='surfacevel="1 0 0 0 0 0"'), "surface: "),

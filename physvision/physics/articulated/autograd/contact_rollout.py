@@ -27,8 +27,8 @@ class ContactRollout(TreeOperation):
     """Rollout with contact in one launch.
 
     Inputs: q, v, generalized forces, wrenches, then parameters of the links and of the contact problem. Outputs:
-    trajectories of q and v, and two tables for the status with the columns `workspace.STEP_COLUMNS`, behind the first
-    failed step, and `workspace.WORST_COLUMNS`.
+    trajectories of q and v, and two tables for the status: the index of the first failed step followed by the columns
+    `workspace.STEP_COLUMNS`, and the columns `workspace.WORST_COLUMNS`.
 
     Attributes:
         steps: Number of steps.
@@ -73,7 +73,7 @@ class ContactRollout(TreeOperation):
 
     @property
     def _rows(self) -> int:
-        """Number of evaluations that the workspace holds."""
+        """Number of evaluations of the dynamics that a workspace has rows for."""
         return max(self._max_events + 3, self._evaluations_per_step + 1)
 
     @property
@@ -135,28 +135,29 @@ class ContactRollout(TreeOperation):
             strides = (q.stride(), v.stride(), forces.stride())
             key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, *strides)
             recorded = self._recorded("rollout", contact_workspace, key, batch, arguments)
-            recorded.move(2, forces, "torque")
+            recorded.set_memory(2, forces, "torque")
             for position, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):
-                recorded.move(position, tensor)
+                recorded.set_memory(position, tensor)
             recorded.run()
         else:
             self._launch(self._kernel("rollout"), batch, arguments(), False, self._evaluations)
         copies = [contact_workspace.tensors[name].clone() for name in results]
-        model.workspaces.give(batch, rows, "backward", workspace)
-        needed = self._missing_blocks(contact_workspace)
-        model.workspaces.give(batch, rows, "contacts", contact_workspace)
-        if needed and model.grow_contacts(batch, needed):
+        model.workspaces.give_back(batch, rows, "backward", workspace)
+        required_blocks = self._required_blocks(contact_workspace)
+        model.workspaces.give_back(batch, rows, "contacts", contact_workspace)
+        if required_blocks and model.grow_contacts(batch, required_blocks):
             return self._run(results, *inputs)
         return (positions, velocities, *copies)
 
-    def _missing_blocks(self, contact_workspace: Workspace) -> int:
-        """Number of blocks that a world needed beyond its workspace, zero if all had enough; unknown on a GPU."""
+    def _required_blocks(self, contact_workspace: Workspace) -> int:
+        """Number of blocks that the largest event needs; zero if the workspace has enough, or the device is a GPU."""
         counts, pairs = self.model.counts, self.model.pairs
         if self.model.device.type != "cpu" or pairs is None or counts["contacts"] >= pairs.max_capacity:
             return 0
         return int(contact_workspace.tensors["status.block_count"].max())
 
     def _can_record(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
+        """If true, a launch is short and its arguments may be recorded for the next call."""
         if self.structs is None or wrenches is not None:
             return False
         return is_short(batch, self._cost(batch, backward, self._evaluations), self.model.device)
@@ -189,15 +190,15 @@ class ContactRollout(TreeOperation):
             strides = (forces.stride(), torque_bar.stride(), *(state.stride() for state in states))
             key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, self.truncate, strides)
             recorded = self._recorded("rollout_backward", contact_workspace, key, batch, arguments)
-            recorded.move(2, forces, "torque")
-            recorded.move(5, torque_bar, "torque")
+            recorded.set_memory(2, forces, "torque")
+            recorded.set_memory(5, torque_bar, "torque")
             for k, tensor in enumerate(states):
-                recorded.move(k - len(states), tensor)
+                recorded.set_memory(k - len(states), tensor)
             recorded.run()
         else:
             self._launch(self._kernel("rollout_backward"), batch, arguments(), True, self._evaluations)
-        model.workspaces.give(batch, rows, "backward", workspace)
-        model.workspaces.give(batch, rows, "contacts", contact_workspace)
+        model.workspaces.give_back(batch, rows, "backward", workspace)
+        model.workspaces.give_back(batch, rows, "contacts", contact_workspace)
         force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *force_bars, *parameter_bars)
 
@@ -219,5 +220,5 @@ def contact_geometry(
     arguments += [argument(point, vector), argument(normal, vector)]
     cost = SETTINGS.forward_cost * model.tree.links * batch
     launch(model.kernels.contact_list, batch, arguments, model.device, cost)
-    model.workspaces.give(batch, 1, "contacts", contact_workspace)
+    model.workspaces.give_back(batch, 1, "contacts", contact_workspace)
     return {"separation": separation, "point": point, "normal": normal}

@@ -31,7 +31,7 @@ class Acceleration(TreeOperation):
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces]
         self._launch(model.kernels.accelerations, batch, arguments, False)
         acceleration = workspace.tensors["a"][:, 0].clone()
-        model.workspaces.give(batch, 1, "forward", workspace)
+        model.workspaces.give_back(batch, 1, "forward", workspace)
         return (acceleration,)
 
     @override
@@ -47,7 +47,7 @@ class Acceleration(TreeOperation):
         struct, parameter_bars = model.gradients_struct(batch, torque_bar, wrench_bar, bool(parameters))
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, struct, argument(q_bar), argument(v_bar)]
         self._launch(model.kernels.accelerations_backward, batch, arguments, True)
-        model.workspaces.give(batch, 1, "backward", workspace)
+        model.workspaces.give_back(batch, 1, "backward", workspace)
         force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *force_bars, *parameter_bars)
 
@@ -68,7 +68,7 @@ class InverseDynamics(TreeOperation):
         forces = model.forces_struct(self._torque(None, batch, 1), wrenches)
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, argument(torque)]
         self._launch(model.kernels.inverse_dynamics, batch, arguments, False)
-        model.workspaces.give(batch, 1, "forward", workspace)
+        model.workspaces.give_back(batch, 1, "forward", workspace)
         return (torque,)
 
     @override
@@ -86,7 +86,7 @@ class InverseDynamics(TreeOperation):
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, struct]
         arguments += map(argument, (gradients[0], *state_bars))
         self._launch(model.kernels.inverse_dynamics_backward, batch, arguments, True)
-        model.workspaces.give(batch, 1, "backward", workspace)
+        model.workspaces.give_back(batch, 1, "backward", workspace)
         return (*state_bars, wrench_bar if needed[3] else None, *parameter_bars)
 
 
@@ -108,7 +108,7 @@ class LinkPoses(TreeOperation):
         poses = [argument(rotation, entries["mat33"]), argument(position, entries["vec3"])]
         arguments = [self._tree(tuple(parameters)), workspace.struct, *poses]
         self._launch(model.kernels.link_poses, batch, arguments, False)
-        model.workspaces.give(batch, 1, "forward", workspace)
+        model.workspaces.give_back(batch, 1, "forward", workspace)
         return rotation, position
 
     @override
@@ -129,7 +129,7 @@ class LinkPoses(TreeOperation):
         poses.append(argument(position_bar, entries["vec3"]))
         arguments = [self._tree(tuple(parameters)), workspace.struct, *poses, argument(q_bar), struct]
         self._launch(model.kernels.link_poses_backward, batch, arguments, True)
-        model.workspaces.give(batch, 1, "backward", workspace)
+        model.workspaces.give_back(batch, 1, "backward", workspace)
         return (q_bar, *parameter_bars)
 
 

@@ -52,7 +52,7 @@ class Rollout(TreeOperation):
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, *self._schedule, *states]
         evaluations = self.steps * (self._rows - 1)
         self._launch(model.kernels.rollout, batch, arguments, False, evaluations)
-        model.workspaces.give(batch, self._rows, "forward", workspace)
+        model.workspaces.give_back(batch, self._rows, "forward", workspace)
         return positions, velocities, failed, underresolved, error
 
     @override
@@ -71,6 +71,6 @@ class Rollout(TreeOperation):
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, struct, *self._schedule, self.truncate]
         evaluations = self.steps * (self._rows - 1)
         self._launch(model.kernels.rollout_backward, batch, [*arguments, *states], True, evaluations)
-        model.workspaces.give(batch, self._rows, "backward", workspace)
+        model.workspaces.give_back(batch, self._rows, "backward", workspace)
         force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
         return (q_bar, v_bar, *force_bars, *parameter_bars)

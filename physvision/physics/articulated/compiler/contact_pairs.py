@@ -165,10 +165,10 @@ class ContactPairs:
         counts = ConstraintCounts(self.counts["groups"], len(limited), rows.count, self.counts["equalities"])
         constraints = law.expand(counts)
         bodies, rotations = (np.append(values, 0.0)[self._body] for values in (mobilities.bodies, mobilities.rotations))
-        own = [constraints.pairs[group] for group in arrays["pairs.group"]]
-        own += [limit for limit in constraints.limits for _ in range(2)]
-        own += [constraints.transmissions[row] for row in rows.limits]
-        own += [*constraints.transmissions, *constraints.loops]
+        constraint_rows = [constraints.pairs[group] for group in arrays["pairs.group"]]
+        constraint_rows += [limit for limit in constraints.limits for _ in range(2)]
+        constraint_rows += [constraints.transmissions[row] for row in rows.limits]
+        constraint_rows += [*constraints.transmissions, *constraints.loops]
         first, second = arrays["equalities.first"], arrays["equalities.second"]
         mobility = [
             *(bodies[arrays["pairs.first"]] + bodies[arrays["pairs.second"]]),
@@ -177,16 +177,19 @@ class ContactPairs:
             *(mobilities.along(*rows.terms(row)) for row in range(rows.count)),
             *(bodies[first] + bodies[second]),
         ]
-        angular = [0.0] * (len(own) - len(first)) + [*(rotations[first] + rotations[second])]
-        mobility = [value if row.mobility is None else row.mobility for row, value in zip(own, mobility, strict=True)]
+        angular = [0.0] * (len(constraint_rows) - len(first)) + [*(rotations[first] + rotations[second])]
+        mobility = [
+            value if row.mobility is None else row.mobility
+            for row, value in zip(constraint_rows, mobility, strict=True)
+        ]
         angular = [
             value if row.angular_mobility is None else row.angular_mobility
-            for row, value in zip(own, angular, strict=True)
+            for row, value in zip(constraint_rows, angular, strict=True)
         ]
-        arrays["convex.reference"] = np.array([row.law.reference for row in own], float).reshape(-1, 3)
-        impedance = np.array([row.law.impedance for row in own], float).reshape(-1, 2)
+        arrays["convex.reference"] = np.array([row.law.reference for row in constraint_rows], float).reshape(-1, 3)
+        impedance = np.array([row.law.impedance for row in constraint_rows], float).reshape(-1, 2)
         arrays["convex.impedance"] = np.column_stack([impedance, np.maximum(mobility, SETTINGS.min_mobility)])
-        curve = np.array([(row.law.midpoint, row.law.power) for row in own], float).reshape(-1, 2)
+        curve = np.array([(row.law.midpoint, row.law.power) for row in constraint_rows], float).reshape(-1, 2)
         arrays["convex.curve"] = np.column_stack([curve, np.maximum(angular, SETTINGS.min_mobility)])
         self.is_elliptic, self.friction_ratio = constraints.is_elliptic, constraints.friction_ratio
 

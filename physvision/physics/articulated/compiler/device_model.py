@@ -81,18 +81,18 @@ class DeviceModel:
         self.recorded = LaunchCache()
         self._schedules: dict[tuple[Integrator, int, float], Any] = {}
 
-    def grow_contacts(self, batch: int, needed: int) -> bool:
+    def grow_contacts(self, batch: int, required_blocks: int) -> bool:
         """Enlarge the workspaces of later launches to a number of blocks; returns False where memory forbids it.
 
         Args:
             batch: Number of worlds of the launch.
-            needed: Number of blocks that a world needs.
+            required_blocks: Number of blocks that a world needs.
         """
         assert self.pairs is not None
-        capacity = min(max(needed, 2 * self.counts["contacts"]), self.pairs.max_capacity)
+        capacity = min(max(required_blocks, 2 * self.counts["contacts"]), self.pairs.max_capacity)
         entries = capacity * (2 * capacity + 2 * self.tree.nv + self.tree.links)
         # Each takes up to a matrix of three rows.
-        if batch * entries * 9 * self.dtype.itemsize > SETTINGS.max_contact_memory or needed > capacity:
+        if batch * entries * 9 * self.dtype.itemsize > SETTINGS.max_contact_memory or required_blocks > capacity:
             return False
         self.counts["contacts"] = capacity
         self.workspaces.drop("contacts")

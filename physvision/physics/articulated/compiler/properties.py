@@ -170,8 +170,8 @@ def property_constraints(
 
 def link_masses(tree: KinematicTree, mass: Float[Tensor, "*batch bodies"]) -> Float[Tensor, "*batch bodies"]:
     """Mass of each body's link: of all bodies that the same joint moves, of which single ones may be massless."""
-    together = torch.as_tensor(tree.body_link[:, None] == tree.body_link, dtype=mass.dtype, device=mass.device)
-    return mass @ together
+    shares_link = torch.as_tensor(tree.body_link[:, None] == tree.body_link, dtype=mass.dtype, device=mass.device)
+    return mass @ shares_link
 
 
 def link_minors(tree: KinematicTree, inertia: Float[Tensor, "*batch bodies 3 3"]) -> Float[Tensor, "*batch bodies"]:
@@ -180,38 +180,40 @@ def link_minors(tree: KinematicTree, inertia: Float[Tensor, "*batch bodies 3 3"]
     A body that shares its link with others may have eigenvalues of zero if another one on the link has none.
     """
     link = tree.body_link
-    alone = np.array([(link == own).sum() == 1 for own in link], bool) & ~tree.fixed
-    minors = smallest_minor(inertia, ~alone)
-    if alone.all():
+    is_single = np.array([(link == number).sum() == 1 for number in link], bool) & ~tree.fixed
+    minors = smallest_minor(inertia, ~is_single)
+    if is_single.all():
         return minors
-    strict = smallest_minor(inertia, np.zeros(len(link), bool))
-    for body in np.flatnonzero(~alone & ~tree.fixed):
-        together = torch.as_tensor(link == link[body], device=inertia.device)
-        others_valid = (minors[..., together] > 0).all(-1)
-        largest = strict[..., together].amax(-1)
-        minors[..., body] = torch.where(others_valid, largest, minors[..., body])
+    definite_minors = smallest_minor(inertia, np.zeros(len(link), bool))
+    for body in np.flatnonzero(~is_single & ~tree.fixed):
+        on_link = torch.as_tensor(link == link[body], device=inertia.device)
+        others_valid = (minors[..., on_link] > 0).all(-1)
+        largest_minor = definite_minors[..., on_link].amax(-1)
+        minors[..., body] = torch.where(others_valid, largest_minor, minors[..., body])
     return minors
 
 
-def smallest_minor(inertia: Float[Tensor, "*batch bodies 3 3"], fixed: np.ndarray) -> Float[Tensor, "*batch bodies"]:
+def smallest_minor(
+    inertia: Float[Tensor, "*batch bodies 3 3"], shares_link: np.ndarray
+) -> Float[Tensor, "*batch bodies"]:
     """Smallest leading principal minor of each symmetrized matrix, above zero if and only if all eigenvalues are.
 
-    Bodies that are `fixed` to others may have eigenvalues of zero: theirs is the smallest of all principal minors, with
-    an allowance for rounding.
+    Bodies that share a link with others may have eigenvalues of zero: theirs is the smallest of all principal minors,
+    with an allowance for rounding.
 
     Args:
         inertia: Inertias of the bodies, kg m².
-        fixed: Mask of the bodies that share a link with others.
+        shares_link: Mask of the bodies that share a link with others.
     """
     xx, xy, xz, _, yy, yz, _, _, zz = ((inertia + inertia.mT) / 2).double().flatten(-2).unbind(-1)
     plane = xx * yy - xy * xy
     determinant = zz * plane - yz * (xx * yz - xy * xz) + xz * (xy * yz - yy * xz)
     smallest = torch.minimum(torch.minimum(xx, plane), determinant)
-    if not fixed.any():
+    if not shares_link.any():
         return smallest
     size = inertia.abs().amax((-2, -1)).double()
-    slack = 32 * torch.finfo(inertia.dtype).eps
+    allowance = 32 * torch.finfo(inertia.dtype).eps
     orders = {1: (xx, yy, zz), 2: (plane, xx * zz - xz * xz, yy * zz - yz * yz), 3: (determinant,)}
-    loose = [minor + slack * size**order for order, minors in orders.items() for minor in minors]
-    loose = torch.stack(loose).amin(0) + torch.finfo(torch.float64).tiny
-    return torch.where(torch.as_tensor(fixed, device=inertia.device), loose, smallest)
+    semidefinite_minors = [minor + allowance * size**order for order, minors in orders.items() for minor in minors]
+    semidefinite_minors = torch.stack(semidefinite_minors).amin(0) + torch.finfo(torch.float64).tiny
+    return torch.where(torch.as_tensor(shares_link, device=inertia.device), semidefinite_minors, smallest)

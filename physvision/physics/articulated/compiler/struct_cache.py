@@ -45,16 +45,18 @@ class StructCache:
 
     Attributes:
         device_model: Constant arrays and kernels.
-        own: Structs over the engine's own properties, for any number of worlds.
+        own_structs: Structs over the engine's own properties, for any number of worlds.
         placements: Rotation and offset of each body in its link by the engine's own properties.
     """
 
-    def __init__(self, tree: KinematicTree, pairs: ContactPairs | None, own: TreeProperties) -> None:
-        self.device_model = DeviceModel(tree, own.mass.dtype, own.mass.device, pairs)
-        self._pairs, self._own_properties = pairs, own
-        springs, friction = (bool((value != 0).any()) for value in (own.joint_stiffness, own.friction_loss))
-        self.own = self._structs(own, 1, springs, friction)
-        self.placements = self.device_model.link_parameters.bodies_in_links(own)
+    def __init__(self, tree: KinematicTree, pairs: ContactPairs | None, properties: TreeProperties) -> None:
+        self.device_model = DeviceModel(tree, properties.mass.dtype, properties.mass.device, pairs)
+        self._pairs, self._own_properties = pairs, properties
+        springs, friction = (
+            bool((value != 0).any()) for value in (properties.joint_stiffness, properties.friction_loss)
+        )
+        self.own_structs = self._structs(properties, 1, springs, friction)
+        self.placements = self.device_model.link_parameters.bodies_in_links(properties)
         self._last: tuple | None = None
 
     def link_parameters(self, properties: TreeProperties, batch: int) -> Parameters:

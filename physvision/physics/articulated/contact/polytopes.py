@@ -18,7 +18,7 @@ from physvision.physics.articulated.settings import SETTINGS
 # Kinds of convex shapes, numbered as in `kernels/collision/support_shapes.py`.
 _POLYTOPE, _ROUNDED, _CYLINDER, _ELLIPSOID = range(4)
 
-Loops = list[list[int]]  # vertices of each face, counterclockwise as seen from outside
+VertexLoops = list[list[int]]  # vertices of each face, counterclockwise as seen from outside
 
 
 def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
@@ -41,9 +41,9 @@ def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
     return {
         "shapes.kind": np.array(kinds, np.int32),
         "shapes.bounding_radius": np.array(bounds, float),
-        "shapes.first_corner": np.array(vertex_start, np.int32),
+        "shapes.first_vertex": np.array(vertex_start, np.int32),
         "shapes.first_face": np.array(face_start, np.int32),
-        "hulls.corner": np.concatenate([*vertices, np.zeros((1, 3))]),
+        "hulls.vertex": np.concatenate([*vertices, np.zeros((1, 3))]),
         "hulls.neighbor_start": np.cumsum([0, *map(len, neighbors), 0]).astype(np.int32),
         "hulls.neighbor": np.array([*(vertex for row in neighbors for vertex in row), 0], np.int32),
         "hulls.face_normal": np.concatenate([*normals, np.zeros((1, 3))]),
@@ -52,8 +52,11 @@ def polytope_arrays(shapes: Sequence[Shape]) -> dict[str, np.ndarray]:
     }
 
 
-def _convex_shape(shape: Shape) -> tuple[int, np.ndarray, Loops]:
-    """Return kind, vertices in units of the sizes, and faces; a capsule's only and a cylinder's last is its axis."""
+def _convex_shape(shape: Shape) -> tuple[int, np.ndarray, VertexLoops]:
+    """Return kind, vertices in units of the sizes, and faces.
+
+    The axis of a capsule or a cylinder is listed as its last face, with two vertices.
+    """
     match shape:
         case Box():
             points = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
@@ -84,7 +87,7 @@ def _axis() -> np.ndarray:
     return np.array([[0, 0, -0.5], [0, 0, 0.5]])
 
 
-def _normals(points: np.ndarray, loops: Loops) -> np.ndarray:
+def _normals(points: np.ndarray, loops: VertexLoops) -> np.ndarray:
     """Unit normal of each loop of vertices by Newell's sum, (loops, 3); zero for a loop without area."""
     if not loops:
         return np.zeros((0, 3))
@@ -100,7 +103,7 @@ class _Polytope(NamedTuple):
     """Vertices and faces of a convex hull, and the neighbors of each vertex along its edges."""
 
     vertices: np.ndarray
-    faces: Loops
+    faces: VertexLoops
     neighbors: list[list[int]]
 
 
@@ -158,9 +161,9 @@ def _point_rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
 def _triangles(model: mujoco.MjModel) -> np.ndarray:
     """Triangles of the convex hull of the model's mesh, (triangles, 3).
 
-    MuJoCo's graph holds two counts; the start of the edges and the vertex of each corner of the hull; the edges, as
-    many as corners and three times the triangles; then the triangles.
+    MuJoCo's `mesh_graph` holds the counts of vertices and triangles; for each vertex the start of its edges, and its
+    index in the mesh; the edges; then the triangles. There are as many edges as vertices and three times the triangles.
     """
-    corners, count = model.mesh_graph[:2]
-    start = 2 + 3 * corners + 3 * count
+    vertices, count = model.mesh_graph[:2]
+    start = 2 + 3 * vertices + 3 * count
     return model.mesh_graph[start : start + 3 * count].reshape(-1, 3)

@@ -78,7 +78,7 @@ class ShapePairs(Sequence[ShapePair]):
         self.rows = rows
 
     @staticmethod
-    def alike(count: int, pair: ShapePair) -> ShapePairs:
+    def repeat(count: int, pair: ShapePair) -> ShapePairs:
         """Table of `count` pairs with the values of one."""
         return ShapePairs(np.repeat(ShapePairs.of([pair]).rows, count).view(np.recarray))
 
@@ -150,7 +150,7 @@ def default_shape_pairs(
             raise UnsupportedError(
                 f"contact: rectangle {_describe(tree, geometry[row])} cannot collide; use a Plane or a flat Box"
             )
-    table = ShapePairs.alike(len(first), ShapePair(0, 0, has_rotational_friction=rotational_friction))
+    table = ShapePairs.repeat(len(first), ShapePair(0, 0, has_rotational_friction=rotational_friction))
     table.rows.first, table.rows.second = first, second
     return table
 

@@ -124,20 +124,20 @@ class ShapeModel:
     bounding_scale: wp.array(dtype=vec3)  # factors of the sizes whose vector has the length of the bounding radius
     kind: wp.array(dtype=wp.int32)  # of a convex shape, see `support_shapes`
     bounding_radius: wp.array(dtype=scalar)  # of a polytope, as a share of its largest size
-    first_corner: wp.array(dtype=wp.int32)  # one more than there are shapes
+    first_vertex: wp.array(dtype=wp.int32)  # one more than there are shapes
     first_face: wp.array(dtype=wp.int32)
 
 
 @wp.struct
 class HullModel:
-    """Corners, edges and faces of all polytopes."""
+    """Vertices, edges and faces of all polytopes."""
 
-    corner: wp.array(dtype=vec3)  # shares of sizes
-    neighbor_start: wp.array(dtype=wp.int32)  # one more than there are corners
-    neighbor: wp.array(dtype=wp.int32)  # corners at the other ends of edges
+    vertex: wp.array(dtype=vec3)  # shares of sizes
+    neighbor_start: wp.array(dtype=wp.int32)  # one more than there are vertices
+    neighbor: wp.array(dtype=wp.int32)  # vertices at the other ends of edges
     face_normal: wp.array(dtype=vec3)  # outward, of the shape with all sizes one
     loop_start: wp.array(dtype=wp.int32)  # one more than there are faces
-    loop: wp.array(dtype=wp.int32)  # corners of faces, counterclockwise as seen from outside
+    loop: wp.array(dtype=wp.int32)  # vertices of faces, counterclockwise as seen from outside
 
 
 @struct(ENTRIES, CONTACT_PARAMETERS, group="pairs")

@@ -27,7 +27,7 @@ _OVERRIDE = mujoco.mjtEnableBit.mjENBL_OVERRIDE
 #   priority: Geom whose friction is the pair's: 1 for the first, −1 for the second, 0 for both.
 #   margin: Separation at which contact begins, m.
 #   rotational_friction: Lengths (torsional, rolling) of an explicit pair, m; NaN to mix those of the geoms.
-#   is_held: If true, the pair overlaps in the reference pose and is held as it is.
+#   is_held: If true, the pair penetrates in the reference pose and is held as it is.
 _PAIR = np.dtype(
     [
         *((name, np.int64) for name in ("first", "second", "condim", "priority")),
@@ -47,7 +47,7 @@ def geom_pairs(model: mujoco.MjModel) -> GeomPairs:
     if is_disabled(model, _DISABLE.mjDSBL_CONTACT, _DISABLE.mjDSBL_CONSTRAINT):
         return no_pairs()
     explicit, filtered = _explicit_pairs(model), _filtered_pairs(model)
-    filtered = filtered[~np.isin(_codes(model, filtered), _codes(model, explicit))]
+    filtered = filtered[~np.isin(_pair_codes(model, filtered), _pair_codes(model, explicit))]
     pairs = np.concatenate([explicit, filtered]).view(np.recarray)
     if model.opt.enableflags & _OVERRIDE.value:
         friction = model.opt.o_friction
@@ -63,7 +63,7 @@ def split_supported(model: mujoco.MjModel, pairs: GeomPairs) -> tuple[GeomPairs,
 
 
 def hold_penetrating(model: mujoco.MjModel, pairs: GeomPairs, max_penetration: float) -> GeomPairs:
-    """Mark the pairs that overlap by more than `max_penetration`, m, in the reference pose."""
+    """Mark the pairs that penetrate by more than `max_penetration`, m, in the reference pose."""
     data = mujoco.MjData(model)
     mujoco.mj_fwdPosition(model, data)
     distances: dict[frozenset[int], float] = {}
@@ -78,7 +78,7 @@ def hold_penetrating(model: mujoco.MjModel, pairs: GeomPairs, max_penetration: f
     return pairs
 
 
-def _codes(model: mujoco.MjModel, pairs: GeomPairs) -> np.ndarray:
+def _pair_codes(model: mujoco.MjModel, pairs: GeomPairs) -> np.ndarray:
     """Number of each pair that does not depend on the order of its geoms."""
     return np.minimum(pairs.first, pairs.second) * model.ngeom + np.maximum(pairs.first, pairs.second)
 
@@ -100,7 +100,7 @@ def shape_pairs(pairs: GeomPairs, rows: dict[int, int], rotational_friction: boo
     """
     row = np.full(max(rows, default=0) + 1, -1)
     row[list(rows)] = list(rows.values())
-    table = ShapePairs.alike(len(pairs), ShapePair(0, 0))
+    table = ShapePairs.repeat(len(pairs), ShapePair(0, 0))
     columns = table.rows
     columns.first, columns.second, columns.margin = row[pairs.first], row[pairs.second], pairs.margin
     columns.friction, columns.priority, columns.is_held = pairs.friction, pairs.priority, pairs.is_held

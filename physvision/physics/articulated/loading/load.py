@@ -77,8 +77,7 @@ def load(
         source: Path of the file, or the XML itself.
         dt: Length of a step, s.
         base: Base of a root body without a joint: "fixed" to the world, "free" to move, "ground", free to move on the
-            plane z = 0, which is added if the file has no plane, or "auto", as MuJoCo reads the file, which fixes it,
-            too.
+            plane z = 0, which is added if the file has no plane, or "auto", MuJoCo's choice, which is "fixed".
         ignore: Features that may be left out of the simulation: "contact" (all of it), "pair" (collisions that are
             not supported), "rotational_friction" (torsional and rolling), "surface" (adhesion and surface velocity),
             "limit" (of joints), "equality", "tendon", "actuator", "fluid", "gravity_compensation", "friction_loss",
@@ -123,26 +122,29 @@ def load(
         pairs = hold_penetrating(model, pairs, SETTINGS.max_initial_penetration)
     builder = _EngineBuilder(model, ignore, servos, settings, dt, integrator, substeps)
     engine, rows = builder.build(pairs)
-    looks = partial(read_visuals, source, tuple(packages), rows, model.nbody - 1)
-    engine.visual_source = looks
+    visual_source = partial(read_visuals, source, tuple(packages), rows, model.nbody - 1)
+    engine.visual_source = visual_source
     if initial_penetration == "exclude" and len(pairs):
         state = engine.initial_state(1, torch.float64)
-        deep = engine.contacts(state, max_separation=-SETTINGS.max_initial_penetration)
-        deep_rows = {frozenset(row) for row in zip(deep.first[0].tolist(), deep.second[0].tolist(), strict=True)}
-        is_deep = [frozenset((rows[pair.first], rows[pair.second])) in deep_rows for pair in pairs]
-        remaining = pairs[~np.array(is_deep)].view(np.recarray)
+        penetrating = engine.contacts(state, max_separation=-SETTINGS.max_initial_penetration)
+        penetrating_rows = {
+            frozenset(row) for row in zip(penetrating.first[0].tolist(), penetrating.second[0].tolist(), strict=True)
+        }
+        is_penetrating = [frozenset((rows[pair.first], rows[pair.second])) in penetrating_rows for pair in pairs]
+        remaining = pairs[~np.array(is_penetrating)].view(np.recarray)
         if len(remaining) < len(pairs):
             engine, _ = builder.build(remaining)
-            engine.visual_source = looks
+            engine.visual_source = visual_source
     return engine
 
 
 def _check_supported(model: mujoco.MjModel, name: str, ignore: Sequence[str]) -> None:
     """Raise for unsupported features that are not ignored."""
     ignored = {*ignore, *(CONTACT_FEATURES if "contact" in ignore else ())}
-    unsupported = {feature: where for feature, where in unsupported_features(model).items() if feature not in ignored}
+    features = unsupported_features(model).items()
+    unsupported = {feature: occurrences for feature, occurrences in features if feature not in ignored}
     if unsupported:
-        details = "; ".join(f"{feature}: {where}" for feature, where in unsupported.items())
+        details = "; ".join(f"{feature}: {occurrences}" for feature, occurrences in unsupported.items())
         names = ", ".join(repr(feature) for feature in unsupported)
         omissions = ", and ".join(IGNORABLE[feature] for feature in unsupported)
         raise UnsupportedError(
@@ -167,16 +169,16 @@ class _EngineBuilder:
         model, ignore = self.model, self.ignore
         colliding = colliding_geoms(pairs)
         tendons = [] if "tendon" in ignore else site_tendons(model)
-        order: list[tuple[str, int]] = []
+        elements: list[tuple[str, int]] = []  # rows of the engine's geometry: geoms, and sites of tendons
         for body in range(model.nbody):
-            order += [("geom", geom) for geom in body_geoms(model, body, colliding)]
-            order += [("site", site) for site in tendon_sites(model, tendons, body)]
+            elements += [("geom", geom) for geom in body_geoms(model, body, colliding)]
+            elements += [("site", site) for site in tendon_sites(model, tendons, body)]
         rows = {
-            kind: {number: row for row, (row_kind, number) in enumerate(order) if row_kind == kind}
+            kind: {number: row for row, (row_kind, number) in enumerate(elements) if row_kind == kind}
             for kind in ("geom", "site")
         }
         mechanism, transmissions = self._mechanism(colliding, tendons)
-        settings = self._contact_settings(mechanism, pairs, order, tendons, transmissions)
+        settings = self._contact_settings(mechanism, pairs, elements, tendons, transmissions)
         rotational = "rotational_friction" not in ignore
         engine = Articulation(
             mechanism,
@@ -186,10 +188,10 @@ class _EngineBuilder:
             contact=settings,
             shape_pairs=shape_pairs(pairs, rows["geom"], rotational).join(tendon_pairs(tendons, rows["site"])),
         )
-        penetrating = pairs[pairs.is_held]
+        held_pairs = pairs[pairs.is_held]
         engine.held_pairs = tuple(
             (geom_name(model, first), geom_name(model, second))
-            for first, second in zip(penetrating.first.tolist(), penetrating.second.tolist(), strict=True)
+            for first, second in zip(held_pairs.first.tolist(), held_pairs.second.tolist(), strict=True)
         )
         engine.keyframes = translate.keyframes(model)
         engine.sites = translate.sites(model)
@@ -217,7 +219,7 @@ class _EngineBuilder:
             static_shapes=[placed_geom(model, geom) for geom in body_geoms(model, 0, colliding)]
             + [site_marker(model, site) for site in tendon_sites(model, tendons, 0)],
             actuators=translate.actuators(model, len(transmissions), states),
-            transmissions=[element.transmission for element in transmissions],
+            transmissions=[item.transmission for item in transmissions],
             actuator_states=states,
             loop_joints=[] if "equality" in ignore else loop_joints(model, [body.name for body in bodies]),
             fluid=None if "fluid" in ignore else _fluid(model),
@@ -229,13 +231,15 @@ class _EngineBuilder:
         self,
         mechanism: Mechanism,
         pairs: GeomPairs,
-        order: Sequence[tuple[str, int]],
+        elements: Sequence[tuple[str, int]],
         tendons: Sequence[SiteTendon],
         transmissions: Sequence[FileTransmission],
     ) -> ContactSettings:
         """Contact settings with the friction of the file, and without contact where there is nothing to solve."""
         model, method = self.model, self.contact.method
-        friction = np.array([model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in order])
+        friction = np.array(
+            [model.geom_friction[number] if kind == "geom" else np.zeros(3) for kind, number in elements]
+        )
         friction = friction.reshape(-1, 3)
         if method == "compliant":
             method = compliant_law(model, pairs, tendons, mechanism, transmissions, self.dt / self.substeps)

@@ -28,7 +28,7 @@ from physvision.physics.articulated.settings import SETTINGS
 
 INLINE = "the inline XML"
 # Model files of physvision itself, which are compiled in this process.
-_OWN = Path(__file__).resolve().parents[1] / "scenes"
+_SHIPPED_SCENES = Path(__file__).resolve().parents[1] / "scenes"
 
 
 def compile_model(
@@ -64,7 +64,7 @@ def compile_model(
         packages=tuple(str(Path(folder).absolute()) for folder in packages),
     )
     try:
-        if not inline and Path(text).resolve().parent == _OWN:
+        if not inline and Path(text).resolve().parent == _SHIPPED_SCENES:
             return compile_request(request), name
         return _load_binary(_process.compile(request)), name
     except OSError as error:
@@ -120,17 +120,17 @@ class _CompilerProcess:
             ValueError: The file is no model, or takes more memory or time than allowed.
         """
         with self._lock:
-            answer, binary = self._ask(request)
+            answer, binary = self._request(request)
             if _lacks_memory(answer) and self._process is not None and self._has_compiled:
-                # Models before this one have left the process less than a model may take.
+                # Earlier models may have left the process less memory than one model may take.
                 self._end(self._process)
-                answer, binary = self._ask(request)
+                answer, binary = self._request(request)
             self._has_compiled = True
         if "error" in answer:
             raise OSError(answer["message"]) if answer["error"] == "OSError" else _compiler_error(answer)
         return binary
 
-    def _ask(self, request: CompilerRequest) -> tuple[dict[str, Any], bytes]:
+    def _request(self, request: CompilerRequest) -> tuple[dict[str, Any], bytes]:
         """Send a request to the process, started if there is none, and return its answer and the model."""
         if self._process is None or self._process.poll() is not None:
             self._process, self._has_compiled = _start(), False
@@ -147,7 +147,7 @@ class _CompilerProcess:
         except BrokenPipeError:
             pass
         except BaseException:
-            # What it would still answer belongs to no later request.
+            # Its late answer must not be read as that to the next request.
             self._end(process)
             raise
         if "error" not in answer and (not binary or len(binary) < answer["size"]):

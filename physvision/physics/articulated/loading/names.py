@@ -22,8 +22,8 @@ YIELDING = ("springyield",) if hasattr(mujoco.MjModel, "jnt_springyield") else (
 
 def object_name(model: mujoco.MjModel, kind: str, k: int) -> str:
     """Name of the k-th body, joint, actuator …, or its number; unnamed actuators get that of their joint if free."""
-    own = mujoco.mj_id2name(model, _OBJECTS[kind], int(k))
-    return own or (_name_of_joint(model, k) if kind == "actuator" else "") or f"{kind} {k}"
+    name = mujoco.mj_id2name(model, _OBJECTS[kind], int(k))
+    return name or (_name_of_joint(model, k) if kind == "actuator" else "") or f"{kind} {k}"
 
 
 def _name_of_joint(model: mujoco.MjModel, k: int) -> str:

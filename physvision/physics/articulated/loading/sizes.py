@@ -16,18 +16,18 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60
 
 
 def check_sizes(text: str, folder: Path | None, name: str) -> None:
-    """Raise ModelError if a model, or a file that it includes, asks for too much or for what is no file.
+    """Raise ModelError if a model, or a file that it includes, is too large or names a pipe or a device.
 
     Args:
         text: XML of the model.
         folder: Folder of included files; None for inline XML.
         name: Name of the model, for messages.
     """
-    _Check(folder, name).run(text)
+    _SizeCheck(folder, name).run(text)
 
 
-class _Check:
-    """Walk through a model and the files that it includes, each of which is parsed once."""
+class _SizeCheck:
+    """Check of a model and of the files that it includes, each of which is parsed once."""
 
     def __init__(self, folder: Path | None, name: str) -> None:
         self.name = name
@@ -63,11 +63,11 @@ class _Check:
             stack += [(child, multiplicity, depth) for child in element]
         for file in self.files:
             for part in self.folders:
-                self._regular(os.path.join(part, file))  # noqa: PTH118  an absolute file replaces the folder
+                self._regular_file(os.path.join(part, file))  # noqa: PTH118  an absolute file replaces the folder
 
     def _include(self, file: str, depth: int) -> list[ElementTree.Element]:
         """Elements of an included file; none if MuJoCo reports that it is missing."""
-        path = self._regular(file)
+        path = self._regular_file(file)
         if path is None:
             return []
         if path in self.included or depth >= SETTINGS.max_include_depth:
@@ -76,7 +76,7 @@ class _Check:
         self.roots.append(Path(path).parent)
         return _parse(Path(path).read_text(errors="replace"))
 
-    def _regular(self, file: str) -> str | None:
+    def _regular_file(self, file: str) -> str | None:
         """Path of a file beside the model; None if there is none, an error if it is a pipe or a device."""
         for root in self.roots:
             # As MuJoCo does, `a/..` is left out whether or not there is a folder `a`.

@@ -25,7 +25,7 @@ from physvision.physics.articulated.loading.transmissions import (
     is_transmission,
     transmissions,
 )
-from physvision.physics.articulated.loading.unsupported import actuator_obstacles, is_switched_off
+from physvision.physics.articulated.loading.unsupported import actuator_obstacles, is_actuator_disabled
 from physvision.physics.articulated.model.actuators import Actuators, ActuatorState
 from physvision.physics.articulated.model.bodies import JOINT_KINDS, Body, Joint
 
@@ -152,7 +152,7 @@ def _servos(model: mujoco.MjModel) -> dict[int, list[int]]:
     """Actuators of each joint that are not simulated as transmissions."""
     servos: dict[int, list[int]] = {}
     for k in usable_actuators(model):
-        if not is_switched_off(model, k) and not is_transmission(model, k):
+        if not is_actuator_disabled(model, k) and not is_transmission(model, k):
             for joint in driven_joints(model, k) or ():
                 servos.setdefault(joint, []).append(k)
     return servos
@@ -183,7 +183,7 @@ def usable_actuators(model: mujoco.MjModel) -> list[int]:
 
 def transmission_actuators(model: mujoco.MjModel) -> list[int]:
     """Actuators that are simulated as transmissions."""
-    return [k for k in usable_actuators(model) if not is_switched_off(model, k) and is_transmission(model, k)]
+    return [k for k in usable_actuators(model) if not is_actuator_disabled(model, k) and is_transmission(model, k)]
 
 
 def all_transmissions(
@@ -210,7 +210,7 @@ def actuator_states(model: mujoco.MjModel, transmissions: int, step: float | Non
     for k in usable_actuators(model):
         if has_state(model, k):
             force = np.zeros(model.nv + transmissions)
-            if not is_switched_off(model, k):
+            if not is_actuator_disabled(model, k):
                 _add_force(model, k, rows, force)
             states.append(ActuatorState(object_name(model, "actuator", k), _time_constant(model, k, step), force))
     return states
@@ -258,7 +258,7 @@ def actuators(model: mujoco.MjModel, transmissions: int = 0, states: Sequence[Ac
     direct, to_states = np.zeros((len(usable), model.nv + transmissions)), np.zeros((len(usable), len(states)))
     low, high = np.full(len(usable), -np.inf), np.full(len(usable), np.inf)
     for row, k in enumerate(usable):
-        if is_switched_off(model, k):
+        if is_actuator_disabled(model, k):
             continue
         if has_state(model, k):
             column = columns[object_name(model, "actuator", k)]

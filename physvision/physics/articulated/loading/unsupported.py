@@ -31,13 +31,13 @@ from physvision.physics.articulated.loading.transmissions import (
 # Features that `ignore` leaves out, by name; docs/articulated.md has this table.
 IGNORABLE = {
     "contact": "all contact of shapes, and what of it cannot be simulated",
-    "pair": "pairs of shapes that have no contact here",
+    "pair": "pairs of shapes between which contact is not supported",
     "rotational_friction": "torsional and rolling friction; sliding friction stays",
     "surface": "adhesion and surfaces that move by themselves",
     "limit": "limits of joints",
     "equality": "equality constraints, all of them",
     "tendon": "tendons, all of them",
-    "actuator": "the actuators that are refused (not linear, delayed, or of no joint or fixed tendon); others stay",
+    "actuator": "the actuators that are rejected (not linear, delayed, or of no joint or fixed tendon); others stay",
     "fluid": "all forces of the fluid",
     "gravity_compensation": "compensation of gravity",
     "friction_loss": "dry friction of joints and tendons",
@@ -59,15 +59,15 @@ _LINEAR_DYNAMICS = (mujoco.mjtDyn.mjDYN_FILTER, mujoco.mjtDyn.mjDYN_FILTEREXACT,
 
 
 def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
-    """Unsupported features with an effect, each with where it occurs; none in a model without velocities."""
+    """Unsupported features with an effect, each with its occurrences; none in a model without velocities."""
     if model.nv == 0:
         return {}
     has_gravity = not is_disabled(model, _DISABLE.mjDSBL_GRAVITY) and np.any(model.opt.gravity)
     features = {
         **unsupported_contacts(model),
-        "equality": _refused(model, "equality", ((e, equality_obstacle(model, e)) for e in active_equalities(model))),
-        "tendon": _refused(model, "tendon", ((t, tendon_obstacle(model, t)) for t in range(model.ntendon))),
-        "actuator": _refused(model, "actuator", enumerate(actuator_obstacles(model))),
+        "equality": _rejected(model, "equality", ((e, equality_obstacle(model, e)) for e in active_equalities(model))),
+        "tendon": _rejected(model, "tendon", ((t, tendon_obstacle(model, t)) for t in range(model.ntendon))),
+        "actuator": _rejected(model, "actuator", enumerate(actuator_obstacles(model))),
         "fluid": _unsupported_fluid(model),
         "gravity_compensation": _nonzero_names(model, "body", model.body_gravcomp) if has_gravity else "",
         "nonlinear": _nonlinear_joints(model),
@@ -76,10 +76,10 @@ def unsupported_features(model: mujoco.MjModel) -> dict[str, str]:
         "sleep": "sleeping is enabled" if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value else "",
         "plugin": f"{model.nplugin} plugins" if model.nplugin else "",
     }
-    return {feature: where for feature, where in features.items() if where}
+    return {feature: occurrences for feature, occurrences in features.items() if occurrences}
 
 
-def _refused(model: mujoco.MjModel, kind: str, obstacles: Iterable[tuple[int, str | None]]) -> str:
+def _rejected(model: mujoco.MjModel, kind: str, obstacles: Iterable[tuple[int, str | None]]) -> str:
     """Names of the objects of a kind that cannot be simulated, with the reasons."""
     return join_names(f"{object_name(model, kind, k)} ({reason})" for k, reason in obstacles if reason)
 
@@ -92,7 +92,7 @@ def _nonzero_names(model: mujoco.MjModel, kind: str, values: np.ndarray) -> str:
     return _names(model, kind, np.flatnonzero(nonzero_rows(values)).tolist())
 
 
-def is_switched_off(model: mujoco.MjModel, k: int) -> bool:
+def is_actuator_disabled(model: mujoco.MjModel, k: int) -> bool:
     """If true, actuator k exerts no force because all actuators or its group are disabled."""
     group = int(model.actuator_group[k])
     return is_disabled(model, _DISABLE.mjDSBL_ACTUATION) or (
@@ -102,13 +102,13 @@ def is_switched_off(model: mujoco.MjModel, k: int) -> bool:
 
 def actuator_obstacles(model: mujoco.MjModel) -> list[str | None]:
     """Reason for each actuator why its force is not linear in control, position and velocity; None if it is."""
-    drives = Counter(joint for k in range(model.nactuator) for joint in driven_joints(model, k) or ())
-    return [_actuator_obstacle(model, k, drives) for k in range(model.nactuator)]
+    drive_counts = Counter(joint for k in range(model.nactuator) for joint in driven_joints(model, k) or ())
+    return [_actuator_obstacle(model, k, drive_counts) for k in range(model.nactuator)]
 
 
-def _actuator_obstacle(model: mujoco.MjModel, k: int, drives: Mapping[int, int]) -> str | None:
+def _actuator_obstacle(model: mujoco.MjModel, k: int, drive_counts: Mapping[int, int]) -> str | None:
     """Reason for actuator k, given the number of actuators that drive each joint."""
-    if is_switched_off(model, k):
+    if is_actuator_disabled(model, k):
         return None
     joints = driven_joints(model, k)
     if joints is None:
@@ -128,7 +128,7 @@ def _actuator_obstacle(model: mujoco.MjModel, k: int, drives: Mapping[int, int])
             return "its feedback is positive"
     elif model.actuator_biastype[k] != mujoco.mjtBias.mjBIAS_NONE.value:
         return "its bias is not affine"
-    if _shares_force_limit(model, k, drives):
+    if _shares_force_limit(model, k, drive_counts):
         return "its force is limited together with that of another actuator"
     if model.actuator_ctrlnum[k] != 1:
         return "it has more than one control"
@@ -158,10 +158,10 @@ def _state_obstacle(model: mujoco.MjModel, k: int) -> str | None:
     return "its force is limited, and follows its activation" if limited and not is_transmission(model, k) else None
 
 
-def _shares_force_limit(model: mujoco.MjModel, k: int, drives: Mapping[int, int]) -> bool:
+def _shares_force_limit(model: mujoco.MjModel, k: int, drive_counts: Mapping[int, int]) -> bool:
     """If true, a limit of the force on a joint applies to actuator k and others together."""
     joints = driven_joints(model, k) or {}
-    shared = len(joints) > 1 or any(drives[joint] > 1 for joint in joints)
+    shared = len(joints) > 1 or any(drive_counts[joint] > 1 for joint in joints)
     return shared and any(model.jnt_actfrclimited[joint] for joint in joints)
 
 

@@ -121,10 +121,10 @@ def geom_look(model: mujoco.MjModel, geom: int) -> Look:
     return replace(look, repeat=(float(along_x), float(along_y)))
 
 
-def _look(model: mujoco.MjModel, material: int, own: NDArray[np.float32]) -> Look:
-    """Look of a material, −1 for none, and the color that a geom or a skin has itself."""
-    use_own = material < 0 or not np.allclose(own, _DEFAULT_RGBA)
-    red, green, blue, opacity = map(float, own if use_own else model.mat_rgba[material])
+def _look(model: mujoco.MjModel, material: int, color: NDArray[np.float32]) -> Look:
+    """Look of a material, −1 for none, and the color set on the geom or skin."""
+    use_set_color = material < 0 or not np.allclose(color, _DEFAULT_RGBA)
+    red, green, blue, opacity = map(float, color if use_set_color else model.mat_rgba[material])
     texture = -1 if material < 0 else int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
     if texture < 0:
         return Look((red, green, blue), opacity=opacity)

@@ -38,14 +38,14 @@ def initialize_iterate(p: Problem, contacts: int, multipliers: Array1d, start_sc
     update_row_velocities(p, contacts, multipliers)
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        at = WIDTH * i
+        offset = WIDTH * i
         min_slip = start_scale * size * wp.sqrt(p.diagonal[r + 1])
-        p.iterate[at] = multipliers[r]
-        p.iterate[at + 3] = wp.max(p.row_velocity[r], start_scale * size * wp.sqrt(p.diagonal[r]))
+        p.iterate[offset] = multipliers[r]
+        p.iterate[offset + 3] = wp.max(p.row_velocity[r], start_scale * size * wp.sqrt(p.diagonal[r]))
         for k in range(1, 3):
-            p.iterate[at + k] = p.friction[i] * multipliers[r]
-        p.iterate[at + 4] = wp.max(-p.row_velocity[r + 1], scalar(0.0)) + min_slip
-        p.iterate[at + 5] = wp.max(p.row_velocity[r + 1], scalar(0.0)) + min_slip
+            p.iterate[offset + k] = p.friction[i] * multipliers[r]
+        p.iterate[offset + 4] = wp.max(-p.row_velocity[r + 1], scalar(0.0)) + min_slip
+        p.iterate[offset + 5] = wp.max(p.row_velocity[r + 1], scalar(0.0)) + min_slip
     return size
 
 
@@ -66,20 +66,21 @@ def complementarity_measure(p: Problem, contacts: int):
     worst = scalar(0.0)
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        at = WIDTH * i
-        total += p.iterate[at] * p.iterate[at + 3]
+        offset = WIDTH * i
+        total += p.iterate[offset] * p.iterate[offset + 3]
         count += 1 + 2 * has_free_friction(p, i)
         if has_free_friction(p, i) == 1:
             # Both directions of slip in one sum, so that the mirrored problem gives the same.
-            total += p.iterate[at + 1] * p.iterate[at + 4] + p.iterate[at + 2] * p.iterate[at + 5]
+            total += p.iterate[offset + 1] * p.iterate[offset + 4] + p.iterate[offset + 2] * p.iterate[offset + 5]
         for k in range(1 + 2 * has_free_friction(p, i)):
             unit = wp.sqrt(p.diagonal[r + wp.min(k, 1)])
-            worst = wp.max(worst, wp.min(p.iterate[at + k] * unit, p.iterate[at + 3 + k] / unit))
+            worst = wp.max(worst, wp.min(p.iterate[offset + k] * unit, p.iterate[offset + 3 + k] / unit))
         worst = wp.max(
-            worst, wp.abs(p.iterate[at + 3] + relaxation_velocity(p, i) - p.row_velocity[r]) / wp.sqrt(p.diagonal[r])
+            worst,
+            wp.abs(p.iterate[offset + 3] + relaxation_velocity(p, i) - p.row_velocity[r]) / wp.sqrt(p.diagonal[r]),
         )
         if has_free_friction(p, i) == 1:
-            slip = p.iterate[at + 5] - p.iterate[at + 4]
+            slip = p.iterate[offset + 5] - p.iterate[offset + 4]
             worst = wp.max(worst, wp.abs(slip - p.row_velocity[r + 1]) / wp.sqrt(p.diagonal[r + 1]))
     return total / scalar(wp.max(count, 1)), worst
 
@@ -89,14 +90,14 @@ def set_barrier_stiffness(p: Problem, contacts: int):
     """Set `stiffness` to the inverse compliance [n, m; k, f] of the iterate, m zero unless relaxed."""
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        at = WIDTH * i
-        normal = p.iterate[at + 3] / p.iterate[at] + p.softness * p.diagonal[r]
+        offset = WIDTH * i
+        normal = p.iterate[offset + 3] / p.iterate[offset] + p.softness * p.diagonal[r]
         p.stiffness[4 * i] = scalar(1.0) / normal
         for k in range(1, 4):
             p.stiffness[4 * i + k] = scalar(0.0)
         if has_free_friction(p, i) == 1:
-            backward = p.iterate[at + 4] / p.iterate[at + 1]
-            forward = p.iterate[at + 5] / p.iterate[at + 2]
+            backward = p.iterate[offset + 4] / p.iterate[offset + 1]
+            forward = p.iterate[offset + 5] / p.iterate[offset + 2]
             tangent = forward + backward + p.softness * p.diagonal[r + 1]
             across = p.friction[i] * (forward - backward)
             coupling = p.relaxation * across
@@ -120,20 +121,20 @@ def tangential_direction(p: Problem, i: int, r: int):
     At the nearer bound the remainder is a small difference of large loads: there the slip follows from the row
     velocity, and the bound's part from the slip.
     """
-    at = WIDTH * i
+    offset = WIDTH * i
     slip = (
         p.row_velocity[r + 1]
         + row_velocity(p, p.rows, r + 1, p.displacement)
         + p.softness * p.diagonal[r + 1] * p.solution[r + 1]
     )
-    slip += p.iterate[at + 4] - p.iterate[at + 5]
+    slip += p.iterate[offset + 4] - p.iterate[offset + 5]
     side = wp.int32(1)
     sign = scalar(1.0)
-    if p.iterate[at + 4] * p.iterate[at + 2] > p.iterate[at + 5] * p.iterate[at + 1]:
+    if p.iterate[offset + 4] * p.iterate[offset + 2] > p.iterate[offset + 5] * p.iterate[offset + 1]:
         side = wp.int32(2)
         sign = scalar(-1.0)
-    passive = at + side
-    binding = at + 3 - side
+    passive = offset + side
+    binding = offset + 3 - side
     p.iterate[passive + 6] = p.friction[i] * p.solution[r] - sign * p.solution[r + 1]
     p.iterate[passive + 9] = (p.iterate[passive + 12] - p.iterate[passive + 3] * p.iterate[passive + 6]) / p.iterate[
         passive
@@ -154,27 +155,32 @@ def newton_direction(p: Problem, contacts: int, n: int, center: scalar, correcte
         p.row_target[r] = -p.row_velocity[r]
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        at = WIDTH * i
+        offset = WIDTH * i
         for k in range(1 + 2 * has_free_friction(p, i)):
-            product = p.iterate[at + k] * p.iterate[at + 3 + k]
+            product = p.iterate[offset + k] * p.iterate[offset + 3 + k]
             if corrected == 1:
-                product += p.iterate[at + 6 + k] * p.iterate[at + 9 + k]
-            p.iterate[at + 12 + k] = center - product
+                product += p.iterate[offset + 6 + k] * p.iterate[offset + 9 + k]
+            p.iterate[offset + 12 + k] = center - product
         p.row_target[r] = (
-            p.iterate[at + 3] + relaxation_velocity(p, i) - p.row_velocity[r] + p.iterate[at + 12] / p.iterate[at]
+            p.iterate[offset + 3]
+            + relaxation_velocity(p, i)
+            - p.row_velocity[r]
+            + p.iterate[offset + 12] / p.iterate[offset]
         )
         p.row_target[r + 1] = scalar(0.0)
         if has_free_friction(p, i) == 1:
-            forward = p.iterate[at + 14] / p.iterate[at + 2]
-            backward = p.iterate[at + 13] / p.iterate[at + 1]
+            forward = p.iterate[offset + 14] / p.iterate[offset + 2]
+            backward = p.iterate[offset + 13] / p.iterate[offset + 1]
             p.row_target[r] = p.row_target[r] + p.relaxation * p.friction[i] * (forward + backward)
-            p.row_target[r + 1] = (p.iterate[at + 5] - p.iterate[at + 4] - p.row_velocity[r + 1]) + (forward - backward)
+            p.row_target[r + 1] = (p.iterate[offset + 5] - p.iterate[offset + 4] - p.row_velocity[r + 1]) + (
+                forward - backward
+            )
     solve_rows(p, contacts, n, 1)
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        at = WIDTH * i
-        p.iterate[at + 6] = p.solution[r]
-        p.iterate[at + 9] = (p.iterate[at + 12] - p.iterate[at + 3] * p.solution[r]) / p.iterate[at]
+        offset = WIDTH * i
+        p.iterate[offset + 6] = p.solution[r]
+        p.iterate[offset + 9] = (p.iterate[offset + 12] - p.iterate[offset + 3] * p.solution[r]) / p.iterate[offset]
         if has_free_friction(p, i) == 1:
             tangential_direction(p, i, r)
 
@@ -184,21 +190,21 @@ def max_step(p: Problem, contacts: int):
     """Return the longest step in [0, 1] along the direction that stays within the bounds."""
     step = scalar(1.0)
     for i in range(contacts):
-        at = WIDTH * i
+        offset = WIDTH * i
         for k in range(1 + 2 * has_free_friction(p, i)):
             for side in range(2):
-                value = p.iterate[at + k + 3 * side]
-                move = p.iterate[at + 6 + k + 3 * side]
+                value = p.iterate[offset + k + 3 * side]
+                move = p.iterate[offset + 6 + k + 3 * side]
                 if value + step * move < scalar(0.0):
                     step = -value / move
     return step
 
 
 @wp.func
-def product_after(p: Problem, at: int, step: scalar):
-    """Return the product at index `at` after a step of this length."""
-    ahead = p.iterate[at] + step * p.iterate[at + 6]
-    return ahead * (p.iterate[at + 3] + step * p.iterate[at + 9])
+def product_after(p: Problem, offset: int, step: scalar):
+    """Return the product at index `offset` after a step of this length."""
+    ahead = p.iterate[offset] + step * p.iterate[offset + 6]
+    return ahead * (p.iterate[offset + 3] + step * p.iterate[offset + 9])
 
 
 @wp.func
@@ -211,11 +217,11 @@ def interior_point_step(p: Problem, contacts: int, n: int, mean: scalar, multipl
     total = scalar(0.0)
     count = wp.int32(0)
     for i in range(contacts):
-        at = WIDTH * i
+        offset = WIDTH * i
         count += 1 + 2 * has_free_friction(p, i)
-        total += product_after(p, at, step)
+        total += product_after(p, offset, step)
         if has_free_friction(p, i) == 1:
-            total += product_after(p, at + 1, step) + product_after(p, at + 2, step)
+            total += product_after(p, offset + 1, step) + product_after(p, offset + 2, step)
     ratio = total / (scalar(count) * mean)
     center = mean * wp.max(ratio * ratio * ratio, p.settings.min_centering)
     newton_direction(p, contacts, n, center, 1)
@@ -227,9 +233,9 @@ def interior_point_step(p: Problem, contacts: int, n: int, mean: scalar, multipl
     for r in range(p.joint_rows + 2 * contacts):
         multipliers[r] = multipliers[r] + step * p.solution[r]
     for i in range(contacts):
-        at = WIDTH * i
+        offset = WIDTH * i
         for k in range(6):
-            p.iterate[at + k] = p.iterate[at + k] + step * p.iterate[at + 6 + k]
+            p.iterate[offset + k] = p.iterate[offset + k] + step * p.iterate[offset + 6 + k]
     return step
 
 
@@ -238,17 +244,17 @@ def modes_from_iterate(p: Problem, contacts: int):
     """Set the contact modes by which factor of each complementary pair is larger."""
     for i in range(contacts):
         r = p.joint_rows + 2 * i
-        at = WIDTH * i
+        offset = WIDTH * i
         p.mode[i] = OPEN
-        if p.iterate[at] * p.diagonal[r] > p.iterate[at + 3]:
+        if p.iterate[offset] * p.diagonal[r] > p.iterate[offset + 3]:
             p.mode[i] = SLIDE
             if has_free_friction(p, i) == 1:
                 p.mode[i] = STICK
-                backward = p.iterate[at + 1] * p.diagonal[r + 1] < p.iterate[at + 4]
-                forward = p.iterate[at + 2] * p.diagonal[r + 1] < p.iterate[at + 5]
+                backward = p.iterate[offset + 1] * p.diagonal[r + 1] < p.iterate[offset + 4]
+                forward = p.iterate[offset + 2] * p.diagonal[r + 1] < p.iterate[offset + 5]
                 if backward and forward:
                     # With a light load, both may hold.
-                    backward = p.iterate[at + 4] > p.iterate[at + 5]
+                    backward = p.iterate[offset + 4] > p.iterate[offset + 5]
                 if backward or forward:
                     p.mode[i] = SLIDE
                     p.ratio[i] = wp.where(backward, p.friction[i], -p.friction[i])

@@ -20,7 +20,7 @@ from physvision.physics.lcp.kernels.contact_solver import solve_contacts_adjoint
 from physvision.physics.lcp.kernels.problem import OPEN, SLIDE, clear, copy
 from physvision.physics.lcp.kernels.rows import add_row, weighted_velocity
 
-from .data import BODY_A, BODY_B, EDGE_ENDED, GAP_CLOSED, KIND, LIMIT, NO_EVENT, STEP_CUT, Data, Model
+from .data import BODY_A, BODY_B, CONTACT_CLOSED, EDGE_ENDED, KIND, LIMIT, NO_EVENT, STEP_CUT, Data, Model
 from .feature_changes import edge_end_overshoot
 from .forces import free_acceleration_adjoint, inverse_mass_adjoint
 from .geometry import add_property_cotangent, contact_rows, contact_rows_adjoint
@@ -185,7 +185,7 @@ def smooth_step_adjoint(m: Model, d: Data, contacts: int, h: scalar, seed_q: Arr
 def event_gradient(m: Model, d: Data, contacts: int, event: int, index: int, factor: scalar, mask: scalar):
     """Set (event_q, event_v) to `factor` ∇G at (q1, v1).
 
-    G is the gap that closed, or the function whose zero ended a contact mode.
+    G is the separation that reached zero, or the function whose zero ended a contact mode.
 
     If `mask` is one, the properties' cotangents of G are added: a radius moves the time of contact.
     """
@@ -193,7 +193,7 @@ def event_gradient(m: Model, d: Data, contacts: int, event: int, index: int, fac
     clear(d.event_q, n)
     clear(d.event_v, n)
     d.property_mask = mask
-    if event == GAP_CLOSED:
+    if event == CONTACT_CLOSED:
         r = m.joint_rows + 2 * contacts
         clear(d.rows_bar, 6 * (r + 2))
         contact_rows_adjoint(m, d, d.q1, m.max_contacts, d.rows_bar, r, factor, d.event_q)

@@ -31,7 +31,7 @@ FALLBACK_STEP = wp.constant(2)
 
 # Events that end an operation.
 NO_EVENT = wp.constant(0)
-GAP_CLOSED = wp.constant(1)
+CONTACT_CLOSED = wp.constant(1)
 SLIP_ENDED = wp.constant(2)
 STEP_CUT = wp.constant(3)
 EDGE_ENDED = wp.constant(4)
@@ -110,7 +110,7 @@ layout = Layout(
         **dict.fromkeys(("energy_before", "energy_after"), "m.bodies + 1"),
         # Contacts: points and normal in the bodies' frames; the last row is the contact that causes an event.
         "contact_points": f"6 * ({CONTACT})",
-        **dict.fromkeys(("gap", "restitution", "ratio0", "ratio1"), CONTACT),
+        **dict.fromkeys(("separation", "restitution", "ratio0", "ratio1"), CONTACT),
         "log_state": "m.max_operations * (6 * m.num_moving_bodies + 8)",
     },
     whole={

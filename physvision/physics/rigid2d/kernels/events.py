@@ -1,11 +1,11 @@
-"""Events that end a smooth step: a gap closes, or a contact's slip or edge ends."""
+"""Events that end a smooth step: a contact closes, or a contact's slip or edge ends."""
 
 import warp as wp
 
 from physvision.physics.lcp.kernels.problem import OPEN
 from physvision.physics.lcp.kernels.rows import row_velocity
 
-from .data import EDGE_ENDED, GAP_CLOSED, NO_EVENT, SLIP_ENDED, Data, Model
+from .data import CONTACT_CLOSED, EDGE_ENDED, NO_EVENT, SLIP_ENDED, Data, Model
 from .feature_changes import edge_end_overshoot, next_edge_end
 from .geometry import contact_rows
 from .precision import scalar
@@ -29,22 +29,22 @@ def refine_contact_time(m: Model, d: Data, contacts: int, initial: scalar, max_d
         set_mean_acceleration(m, d, contacts, h)
         for k in range(3 * (m.bodies + 1)):
             d.v1[k] = d.v0[k] + h * d.a1[k]
-        gap = contact_rows(m, d, d.q1, m.max_contacts, d.rows1, r)
+        separation = contact_rows(m, d, d.q1, m.max_contacts, d.rows1, r)
         rate = row_velocity(d.lcp, d.rows1, r, d.v1)
         iterations += 1
-        stalled = wp.abs(gap) <= m.tolerance and wp.abs(gap) >= before
+        stalled = wp.abs(separation) <= m.tolerance and wp.abs(separation) >= before
         if (
-            wp.abs(gap) <= scalar(1.0e-5) * m.tolerance
+            wp.abs(separation) <= scalar(1.0e-5) * m.tolerance
             or stalled
             or iterations > m.settings.max_contact_iterations
             or not (rate < scalar(0.0))
         ):
             running = wp.int32(0)
-            if wp.abs(gap) > m.tolerance:
+            if wp.abs(separation) > m.tolerance:
                 h = NEVER
         else:
-            before = wp.abs(gap)
-            h -= gap / rate
+            before = wp.abs(separation)
+            h -= separation / rate
             if h > max_duration or h <= scalar(0.0):
                 running = wp.int32(0)
                 if h <= scalar(0.0):
@@ -53,7 +53,7 @@ def refine_contact_time(m: Model, d: Data, contacts: int, initial: scalar, max_d
 
 
 @wp.func
-def next_slip_end(m: Model, d: Data, contacts: int, h: scalar):
+def next_slip_end(m: Model, d: Data, contacts: int):
     """Return the contact whose slip reverses first, the fraction of the step, and its slip before and after.
 
     The contact is −1 if there is none.
@@ -80,7 +80,7 @@ def next_slip_end(m: Model, d: Data, contacts: int, h: scalar):
 def next_mode_end(m: Model, d: Data, contacts: int, h: scalar):
     """Return the event that ends a contact's mode first, its contact, fraction of the step, and values."""
     event = int(SLIP_ENDED)
-    index, fraction, first, last = next_slip_end(m, d, contacts, h)
+    index, fraction, first, last = next_slip_end(m, d, contacts)
     edge_end, edge_fraction, before, after = next_edge_end(m, d, contacts)
     if edge_end >= 0 and (index < 0 or edge_fraction < fraction):
         event = EDGE_ENDED
@@ -153,11 +153,11 @@ def refine_end_time(
 
 @wp.func
 def shorten_to_contact(m: Model, d: Data, contacts: int, max_duration: scalar):
-    """Shorten the smooth step at hand, of `max_duration`, until no gap closes; return duration and event.
+    """Shorten the smooth step at hand, of `max_duration`, until no contact closes; return duration and event.
 
     Where bodies are constrained, the path to q1 is a parabola only in the mean: Newton's method on whole steps finds
-    the time at which a gap closes, and contacts are searched for again in each shorter step. A gap that closed on the
-    mean path alone cuts the step short while it is still open; the next step searches again.
+    the time at which a contact closes, and contacts are searched for again in each shorter step. A separation that
+    closed on the mean path alone cuts the step short while it is still open; the next step searches again.
     """
     h = max_duration
     event = int(NO_EVENT)
@@ -172,12 +172,12 @@ def shorten_to_contact(m: Model, d: Data, contacts: int, max_duration: scalar):
             iterations += 1
             if size == 0:
                 h = wp.max(time, m.dt * m.settings.min_free_duration)
-                event = GAP_CLOSED
+                event = CONTACT_CLOSED
             else:
                 contact_time = refine_contact_time(m, d, contacts, wp.max(time, m.dt * m.settings.min_duration), h)
                 if contact_time < h - m.dt * m.settings.min_duration:
                     h = contact_time
-                    event = GAP_CLOSED
+                    event = CONTACT_CLOSED
                 else:
                     # Whole parts of the time left: the cut does not depend on the state, nor does its gradient.
                     parts = wp.floor(wp.max(time, m.dt * m.settings.min_cut) / max_duration * m.settings.cut_divisions)
@@ -202,7 +202,7 @@ def step_to_event(m: Model, d: Data, contacts: int, max_duration: scalar):
     if d.lcp.failed == 0:
         h, event = shorten_to_contact(m, d, contacts, max_duration)
         # The search for contacts overwrote the end of the step.
-        move_bodies(m, d, m.joint_rows + 2 * contacts, 3 * (m.bodies + 1))
+        move_bodies(d, m.joint_rows + 2 * contacts, 3 * (m.bodies + 1))
     velocity_stage(m, d, contacts, h)
     if d.lcp.failed == 0:
         ending, index, fraction, before, after = next_mode_end(m, d, contacts, h)

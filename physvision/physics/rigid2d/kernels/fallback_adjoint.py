@@ -1,8 +1,8 @@
 """Adjoint of a fallback step: of its velocities, and of each position correction, from the last to the first.
 
 Both have the form of `adjoint`: x = x° + W Cᵀ λ with C x + ρ = 0 over the active rows. For velocities x° = v₀ + h a and
-ρ = gap/h or e C v₀; for a correction x° = 0, x = dq and ρ = gap. The derivative is that of the problem at its contact
-modes; κ comes from the transposed system of `sparse_system`. Frozen bodies stay where they were.
+ρ = separation/h or e C v₀; for a correction x° = 0, x = dq and ρ = separation. The derivative is that of the problem at
+its contact modes; κ comes from the transposed system of `sparse_system`. Frozen bodies stay where they were.
 """
 
 import warp as wp
@@ -92,8 +92,8 @@ def correction_adjoint(m: Model, d: Data, contacts: int):
     for i in range(contacts):
         r = m.joint_rows + 2 * i
         if d.mode0[i] != OPEN:
-            gap_bar = wp.where(d.target[r] == scalar(0.0), scalar(0.0), -d.lcp.row_adjoint[r])
-            contact_rows_adjoint(m, d, d.event_q, i, d.rows_bar, r, gap_bar, d.seed_q)
+            separation_bar = wp.where(d.target[r] == scalar(0.0), scalar(0.0), -d.lcp.row_adjoint[r])
+            contact_rows_adjoint(m, d, d.event_q, i, d.rows_bar, r, separation_bar, d.seed_q)
 
 
 @wp.func
@@ -117,7 +117,7 @@ def velocity_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
     for i in range(contacts):
         r = m.joint_rows + 2 * i
         if d.mode0[i] != OPEN:
-            gap_bar = scalar(0.0)
+            separation_bar = scalar(0.0)
             kappa = d.lcp.row_adjoint[r]
             if d.restitution[i] > scalar(0.0):
                 bar = scalar(-0.5) * kappa * row_velocity(d.lcp, d.rows0, r, d.v0)
@@ -128,9 +128,9 @@ def velocity_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
                     d.rows_bar[c] = d.rows_bar[c] - kappa * d.restitution[i] * d.v0[3 * d.lcp.row_a[r] + k]
                     d.rows_bar[c + 3] = d.rows_bar[c + 3] - kappa * d.restitution[i] * d.v0[3 * d.lcp.row_b[r] + k]
                 add_row(d.lcp, d.rows0, r, -kappa * d.restitution[i], d.v0_bar)
-            elif d.target[r] == d.gap[i] / h:
-                gap_bar = -kappa / h
-                duration_bar += kappa * d.gap[i] / (h * h)
+            elif d.target[r] == d.separation[i] / h:
+                separation_bar = -kappa / h
+                duration_bar += kappa * d.separation[i] / (h * h)
             if d.lcp.relaxation > scalar(0.0) and d.mode0[i] == SLIDE and has_free_friction(d.lcp, i) == 1:
                 # Its row is N + ratio T, too, and yields by ratio² of its tangent's compliance.
                 slip = wp.sign(d.ratio0[i]) * row_velocity(d.lcp, d.rows0, r + 1, d.v1)
@@ -138,7 +138,7 @@ def velocity_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
                 bar = scalar(-0.5) * kappa * (slip + scalar(2.0) * d.lcp.friction[i] * sinking)
                 add_property_cotangent(d, m.friction + d.contact_features[5 * i + BODY_A], bar)
                 add_property_cotangent(d, m.friction + d.contact_features[5 * i + BODY_B], bar)
-            contact_rows_adjoint(m, d, d.q0, i, d.rows_bar, r, gap_bar, d.q0_bar)
+            contact_rows_adjoint(m, d, d.q0, i, d.rows_bar, r, separation_bar, d.q0_bar)
     for k in range(n):
         d.v0_bar[k] = d.v0_bar[k] + d.z[k]
         d.a_bar[k] = h * d.z[k]
@@ -151,7 +151,7 @@ def velocity_stage_adjoint(m: Model, d: Data, contacts: int, h: scalar):
 def split_frozen_cotangents(m: Model, d: Data):
     """Move the cotangents of frozen bodies to `event_v`: q₁ = q₀ and v₁ = 0 there."""
     for body in range(m.bodies):
-        frozen = is_frozen(m, d, body)
+        frozen = is_frozen(d, body)
         for k in range(3 * body, 3 * body + 3):
             d.event_v[k] = scalar(0.0)
             if frozen == 1:

@@ -2,9 +2,9 @@
 
 With duration h, rows C at the start, free accelerations a and v° = v₀ + h a, velocities are
     v₁ = v° + W Cᵀ λ,    joints C v₁ = 0,    normals 0 ≤ λ ⟂ C v₁ + ρ ≥ 0,    tangents within the friction bound,
-where ρ = gap/h for open gaps (they may close in h and no sooner), and ρ = e C v₀ for touching contacts that impact.
-Then q₁ = q₀ + h v₁, or a parabola for bodies without contact load. The least displacement in the mass norm removes the
-remaining penetrations and joint errors: q += W Rᵀ π with R W Rᵀ π + gap ≥ 0, repeated a few times.
+where ρ = separation/h for open separations (they may close in h and no sooner), and ρ = e C v₀ for touching contacts
+that impact. Then q₁ = q₀ + h v₁, or a parabola for bodies without contact load. The least displacement in the mass norm
+removes the remaining penetrations and joint errors: q += W Rᵀ π with R W Rᵀ π + separation ≥ 0, repeated a few times.
 
 The mode search of `physvision.physics.lcp` finds the contact modes. Islands at rest are frozen. No solution adds
 kinetic energy: if one would, restitution is set to zero and then, if necessary, the impulse is scaled down.
@@ -64,6 +64,12 @@ def work_on_kinematic_bodies(d: Data, r: int):
 
 
 @wp.func
+def gains_energy(d: Data, island: int):
+    """Return True if an island has more energy after the step than before, beyond rounding."""
+    return d.energy_after[island] > d.energy_before[island] * (scalar(1.0) + scalar(1.0e-10))
+
+
+@wp.func
 def island_energies(m: Model, d: Data, contacts: int):
     """Set twice the kinetic energy of each island, unconstrained and at v1; return 1 if one gained.
 
@@ -86,7 +92,7 @@ def island_energies(m: Model, d: Data, contacts: int):
                 ) * work_on_kinematic_bodies(d, r)
     gained = wp.int32(0)
     for island in range(m.bodies):
-        if d.energy_after[island] > d.energy_before[island] * (scalar(1.0) + scalar(1.0e-10)):
+        if gains_energy(d, island):
             gained = wp.int32(1)
     return gained
 
@@ -97,16 +103,17 @@ def drop_restitution(m: Model, d: Data, contacts: int, h: scalar):
     for i in range(contacts):
         r = m.joint_rows + 2 * i
         island = wp.max(island_of_row(d, r), 0)
-        if d.restitution[i] > scalar(0.0) and d.energy_after[island] > d.energy_before[island] * (
-            scalar(1.0) + scalar(1.0e-10)
-        ):
+        if d.restitution[i] > scalar(0.0) and gains_energy(d, island):
             d.restitution[i] = scalar(0.0)
-            d.target[r] = wp.max(d.gap[i], scalar(0.0)) / h
+            d.target[r] = wp.max(d.separation[i], scalar(0.0)) / h
 
 
 @wp.func
 def minimize_island_energy(m: Model, d: Data, contacts: int):
-    """Scale the multipliers of islands that gained energy so as to minimize it: E(θ) = E + θ b + ½ θ² c."""
+    """Scale the multipliers of islands that gained energy so as to minimize it: E(θ) = E + θ b + ½ θ² c.
+
+    The coefficients b and c of each island take the memory of the energies, which are no longer needed.
+    """
     clear(d.energy_before, m.bodies)
     clear(d.energy_after, m.bodies)
     for k in range(3 * m.bodies):
@@ -133,7 +140,7 @@ def minimize_island_energy(m: Model, d: Data, contacts: int):
 
 
 @wp.func
-def initial_mode(m: Model, d: Data, i: int, speed: scalar, slip: scalar, max_slip: scalar):
+def guess_mode(d: Data, i: int, speed: scalar, slip: scalar, max_slip: scalar):
     """Guess the mode of contact i: open if it separates with `speed`, sliding if it slips by more than `max_slip`."""
     d.mode0[i] = OPEN
     d.ratio0[i] = scalar(0.0)
@@ -166,20 +173,20 @@ def prepare_fallback(m: Model, d: Data, contacts: int, h: scalar):
         d.target[r] = scalar(0.0)
     for i in range(contacts):
         r = m.joint_rows + 2 * i
-        gap = contact_rows(m, d, d.q0, i, d.rows0, r)
+        separation = contact_rows(m, d, d.q0, i, d.rows0, r)
         restitution, friction = contact_properties(m, d, i)
-        d.gap[i] = gap
+        d.separation[i] = separation
         d.lcp.friction[i] = friction
         d.lcp.sliding[i] = 0
         d.restitution[i] = scalar(0.0)
-        d.target[r] = wp.max(gap / h, -sink_velocity)
+        d.target[r] = wp.max(separation / h, -sink_velocity)
         d.target[r + 1] = scalar(0.0)
         approach = row_velocity(d.lcp, d.rows0, r, d.v0)
-        if gap <= m.tolerance and approach < -min_impact_velocity:
+        if separation <= m.tolerance and approach < -min_impact_velocity:
             d.restitution[i] = restitution
             d.target[r] = restitution * approach
         slip = row_velocity(d.lcp, d.rows0, r + 1, d.v0)
-        initial_mode(m, d, i, approach + gap / h - sink_velocity, slip, friction * h * max_acceleration)
+        guess_mode(d, i, approach + separation / h - sink_velocity, slip, friction * h * max_acceleration)
 
 
 @wp.func
@@ -197,9 +204,10 @@ def fallback_velocities(m: Model, d: Data, h: scalar):
         solve_fallback(m, d, contacts, d.rows0, d.v1)
         if island_energies(m, d, contacts) == 1:
             minimize_island_energy(m, d, contacts)
+    # Bodies under a load, marked in v_mid, move by v1; the others move on a parabola. A load must exceed rounding,
+    # which decides whether contacts without load are open.
     clear(d.v_mid, n)
     for r in range(m.joint_rows + 2 * contacts):
-        # Rounding decides whether contacts without load are open.
         if wp.abs(d.lcp.diagonal[r] * d.lambda0[r]) > m.restitution_threshold:
             d.v_mid[3 * d.lcp.row_a[r]] = scalar(1.0)
             d.v_mid[3 * d.lcp.row_b[r]] = scalar(1.0)
@@ -228,7 +236,7 @@ def max_position_error(m: Model, d: Data, contacts: int):
         elif d.target[r] < scalar(0.0):
             # Small penetrations stay: resting bodies must not move because others penetrate.
             d.target[r] = scalar(0.0)
-        initial_mode(m, d, i, d.target[r], scalar(0.0), scalar(0.0))
+        guess_mode(d, i, d.target[r], scalar(0.0), scalar(0.0))
     return max_error
 
 

@@ -66,9 +66,9 @@ def spring_frame(m: Model, d: Data, q: Array1d, spring: int):
     """Return the two arms of a spring and the line from its second end to its first."""
     a = m.spring_bodies[spring, 0]
     b = m.spring_bodies[spring, 1]
-    at = m.spring_anchors + 4 * spring
-    arm_a = rotate(q[3 * a + 2], vec2(d.theta[at], d.theta[at + 1]))
-    arm_b = rotate(q[3 * b + 2], vec2(d.theta[at + 2], d.theta[at + 3]))
+    entry = m.spring_anchors + 4 * spring
+    arm_a = rotate(q[3 * a + 2], vec2(d.theta[entry], d.theta[entry + 1]))
+    arm_b = rotate(q[3 * b + 2], vec2(d.theta[entry + 2], d.theta[entry + 3]))
     return arm_a, arm_b, position(q, a) + arm_a - position(q, b) - arm_b
 
 
@@ -126,10 +126,7 @@ def stability_rate(stiffness: scalar, damping: scalar, weight: scalar):
 
 @wp.func
 def max_stable_duration(m: Model, d: Data):
-    """Return the longest stable smooth step.
-
-    Springs and damping act by their forces at its ends.
-    """
+    """Return the longest stable duration of a smooth step, in which springs and dampers act by forces at its ends."""
     rate = scalar(0.0)
     for body in range(m.bodies):
         slot = m.state_index[body]
@@ -145,8 +142,8 @@ def max_stable_duration(m: Model, d: Data):
         weight = scalar(0.0)
         for side in range(2):
             body = m.spring_bodies[spring, side]
-            at = m.spring_anchors + 4 * spring + 2 * side
-            arm = vec2(d.theta[at], d.theta[at + 1])
+            entry = m.spring_anchors + 4 * spring + 2 * side
+            arm = vec2(d.theta[entry], d.theta[entry + 1])
             weight += d.lcp.inverse_mass[3 * body] + wp.dot(arm, arm) * d.lcp.inverse_mass[3 * body + 2]
         stiffness = d.theta[m.spring_stiffness + spring]
         rate = wp.max(rate, stability_rate(stiffness, d.theta[m.spring_damping + spring], weight))
@@ -170,8 +167,8 @@ def joint_torque_adjoint(
     add_property_cotangent(d, m.joint_stiffness + joint, -bar * (q[a] - q[b] - d.theta[m.joint_angle + joint]))
     add_property_cotangent(d, m.joint_damping + joint, -bar * (v[a] - v[b]))
     if m.motor[joint] >= 0:
-        at = 3 * m.num_moving_bodies + m.motor[joint]
-        d.control_bar[at] = d.control_bar[at] + d.property_mask * bar
+        entry = 3 * m.num_moving_bodies + m.motor[joint]
+        d.control_bar[entry] = d.control_bar[entry] + d.property_mask * bar
 
 
 @wp.func
@@ -185,9 +182,9 @@ def spring_end_adjoint(
     total = arm_bar + line_bar
     q_bar[3 * body + 2] = q_bar[3 * body + 2] + wp.dot(total, perp(arm))
     local = rotate(-q[3 * body + 2], total)
-    at = m.spring_anchors + 4 * spring + 2 * side
-    add_property_cotangent(d, at, local[0])
-    add_property_cotangent(d, at + 1, local[1])
+    entry = m.spring_anchors + 4 * spring + 2 * side
+    add_property_cotangent(d, entry, local[0])
+    add_property_cotangent(d, entry + 1, local[1])
 
 
 @wp.func
@@ -210,18 +207,18 @@ def spring_adjoint(
     stretch = length - d.theta[m.spring_length + spring]
     tension = stiffness * stretch + damping * wp.dot(n, u)
     force = -tension * n
-    wa = d.lcp.inverse_mass[3 * first]
-    wb = d.lcp.inverse_mass[3 * second]
-    za = wa * position(a_bar, first)
-    zb = wb * position(a_bar, second)
-    ta = d.lcp.inverse_mass[3 * first + 2] * a_bar[3 * first + 2]
-    tb = d.lcp.inverse_mass[3 * second + 2] * a_bar[3 * second + 2]
-    force_bar = za - zb + ta * perp(arm_a) - tb * perp(arm_b)
-    if wa > scalar(0.0):
+    inverse_mass_a = d.lcp.inverse_mass[3 * first]
+    inverse_mass_b = d.lcp.inverse_mass[3 * second]
+    linear_a = inverse_mass_a * position(a_bar, first)
+    linear_b = inverse_mass_b * position(a_bar, second)
+    angular_a = d.lcp.inverse_mass[3 * first + 2] * a_bar[3 * first + 2]
+    angular_b = d.lcp.inverse_mass[3 * second + 2] * a_bar[3 * second + 2]
+    force_bar = linear_a - linear_b + angular_a * perp(arm_a) - angular_b * perp(arm_b)
+    if inverse_mass_a > scalar(0.0):
         inverse_mass_adjoint(
             m, d, first, wp.dot(position(a_bar, first), force), a_bar[3 * first + 2] * cross(arm_a, force)
         )
-    if wb > scalar(0.0):
+    if inverse_mass_b > scalar(0.0):
         inverse_mass_adjoint(
             m, d, second, -wp.dot(position(a_bar, second), force), -a_bar[3 * second + 2] * cross(arm_b, force)
         )
@@ -232,8 +229,8 @@ def spring_adjoint(
     add_property_cotangent(d, m.spring_stiffness + spring, tension_bar * stretch)
     add_property_cotangent(d, m.spring_length + spring, -tension_bar * stiffness)
     add_property_cotangent(d, m.spring_damping + spring, tension_bar * wp.dot(n, u))
-    arm_a_bar = -ta * perp(force) - v[3 * first + 2] * perp(u_bar)
-    arm_b_bar = tb * perp(force) + v[3 * second + 2] * perp(u_bar)
+    arm_a_bar = -angular_a * perp(force) - v[3 * first + 2] * perp(u_bar)
+    arm_b_bar = angular_b * perp(force) + v[3 * second + 2] * perp(u_bar)
     spring_end_adjoint(m, d, q, spring, 0, arm_a, arm_a_bar, line_bar, q_bar)
     spring_end_adjoint(m, d, q, spring, 1, arm_b, arm_b_bar, -line_bar, q_bar)
     for k in range(2):
@@ -257,8 +254,8 @@ def free_acceleration_adjoint(
             for k in range(3):
                 v_bar[i + k] = v_bar[i + k] - damping * a_bar[i + k]
                 damping_bar -= a_bar[i + k] * v[i + k]
-                at = 3 * slot + k
-                d.control_bar[at] = d.control_bar[at] + d.property_mask * d.lcp.inverse_mass[i + k] * a_bar[i + k]
+                entry = 3 * slot + k
+                d.control_bar[entry] = d.control_bar[entry] + d.property_mask * d.lcp.inverse_mass[i + k] * a_bar[i + k]
             add_property_cotangent(d, m.velocity_decay + slot, damping_bar)
             add_property_cotangent(d, m.gravity, a_bar[i])
             add_property_cotangent(d, m.gravity + 1, a_bar[i + 1])

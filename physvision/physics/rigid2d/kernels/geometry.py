@@ -1,12 +1,12 @@
-"""Contact frames and their constraint rows: gap and Jacobian of a contact at a pose, and their adjoint.
+"""Contact frames and their constraint rows: separation and Jacobian of a contact at a pose, and their adjoint.
 
 A contact has a normal N that points from body b to body a, a tangent T = (−N_y, N_x) and a point c. Its rows are
-    normal      [ N, (c − p_a) × N, −N, −(c − p_b) × N ],   ∇gap,
+    normal      [ N, (c − p_a) × N, −N, −(c − p_b) × N ],   ∇separation,
     tangential  the same with T in place of N.
-A POINT contact is between two points x_a and x_b with radii: N = (x_a − x_b)/d, gap = d − r_a − r_b, and
-c = x_a − (r_a + ½ gap) N, symmetric in both. An EDGE contact is between a point x_a with a radius and an edge of b
-through x_b: N turns with b, gap = N·(x_a − x_b) − r_a, c = x_a − r_a N. A LIMIT is a joint's angle against a bound, and
-has no tangent.
+A POINT contact is between two points x_a and x_b with radii: N = (x_a − x_b)/d, separation g = d − r_a − r_b, and c =
+x_a − (r_a + ½ g) N, symmetric in both. An EDGE contact is between a point x_a with a radius and an edge of b through
+x_b: N turns with b, g = N·(x_a − x_b) − r_a, c = x_a − r_a N. A LIMIT is a joint's angle against a
+bound, and has no tangent.
 """
 
 import warp as wp
@@ -59,7 +59,7 @@ def limit_angle(m: Model, d: Data, joint: int, side: int):
 
 @wp.func
 def contact_frame(m: Model, d: Data, q: Array1d, i: int):
-    """Return normal, points on bodies a and b, their radii, and the gap of contact i (not a limit)."""
+    """Return normal, points on bodies a and b, their radii, and the separation of contact i (not a limit)."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
     xa = position(q, a) + rotate(q[3 * a + 2], vec2(d.contact_points[6 * i], d.contact_points[6 * i + 1]))
@@ -67,10 +67,10 @@ def contact_frame(m: Model, d: Data, q: Array1d, i: int):
     ra = radius_of(m, d, a)
     rb = scalar(0.0)
     normal = vec2(scalar(0.0), scalar(0.0))
-    gap = scalar(0.0)
+    separation = scalar(0.0)
     if d.contact_features[5 * i + KIND] == EDGE:
         normal = rotate(q[3 * b + 2], vec2(d.contact_points[6 * i + 4], d.contact_points[6 * i + 5]))
-        gap = wp.dot(normal, xa - xb) - ra
+        separation = wp.dot(normal, xa - xb) - ra
     else:
         rb = radius_of(m, d, b)
         axis = xa - xb
@@ -79,13 +79,13 @@ def contact_frame(m: Model, d: Data, q: Array1d, i: int):
             normal = axis / distance
         else:
             normal = vec2(scalar(1.0), scalar(0.0))
-        gap = distance - ra - rb
-    return normal, xa, xb, ra, rb, gap
+        separation = distance - ra - rb
+    return normal, xa, xb, ra, rb, separation
 
 
 @wp.func
-def gap_fraction(d: Data, i: int):
-    """Return the distance of the contact point from body a's surface, as a fraction of the gap."""
+def separation_fraction(d: Data, i: int):
+    """Return the distance of the contact point from body a's surface, as a fraction of the separation."""
     return wp.where(d.contact_features[5 * i + KIND] == POINT, scalar(0.5), scalar(0.0))
 
 
@@ -102,14 +102,14 @@ def write_row(rows: Array1d, i: int, axis: vec2, arm_a: vec2, arm_b: vec2):
 
 @wp.func
 def contact_rows(m: Model, d: Data, q: Array1d, i: int, rows: Array1d, r: int):
-    """Write the normal row of contact i at r and the tangential one at r + 1; return the gap."""
+    """Write the normal row of contact i at r and the tangential one at r + 1; return the separation."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
     d.lcp.row_a[r] = a
     d.lcp.row_b[r] = b
     d.lcp.row_a[r + 1] = a
     d.lcp.row_b[r + 1] = b
-    gap = scalar(0.0)
+    separation = scalar(0.0)
     if d.contact_features[5 * i + KIND] == LIMIT:
         for k in range(12):
             rows[6 * r + k] = scalar(0.0)
@@ -117,14 +117,14 @@ def contact_rows(m: Model, d: Data, q: Array1d, i: int, rows: Array1d, r: int):
         bound = limit_angle(m, d, d.contact_features[5 * i + FEATURE_A], d.contact_features[5 * i + FEATURE_B])
         rows[6 * r + 2] = sign
         rows[6 * r + 5] = -sign
-        gap = sign * (q[3 * a + 2] - q[3 * b + 2] - bound)
+        separation = sign * (q[3 * a + 2] - q[3 * b + 2] - bound)
     else:
         normal, xa, _xb, ra, _rb, distance = contact_frame(m, d, q, i)
-        point = xa - (ra + gap_fraction(d, i) * distance) * normal
+        point = xa - (ra + separation_fraction(d, i) * distance) * normal
         write_row(rows, r, normal, point - position(q, a), point - position(q, b))
         write_row(rows, r + 1, perp(normal), point - position(q, a), point - position(q, b))
-        gap = distance
-    return gap
+        separation = distance
+    return separation
 
 
 @wp.func
@@ -136,26 +136,30 @@ def add_pose_cotangent(q_bar: Array1d, body: int, at: vec2, angle: scalar):
 
 
 @wp.func
-def add_property_cotangent(d: Data, at: int, value: scalar):
+def add_property_cotangent(d: Data, entry: int, value: scalar):
     """Add to the cotangent of a property if property cotangents are accumulated."""
-    d.theta_bar[at] = d.theta_bar[at] + d.property_mask * value
+    d.theta_bar[entry] = d.theta_bar[entry] + d.property_mask * value
 
 
 @wp.func
-def contact_rows_adjoint(m: Model, d: Data, q: Array1d, i: int, bar: Array1d, r: int, gap_bar: scalar, q_bar: Array1d):
-    """Propagate the cotangents of both rows (in `bar`) and of the gap to `q_bar` and the properties."""
+def contact_rows_adjoint(
+    m: Model, d: Data, q: Array1d, i: int, bar: Array1d, r: int, separation_bar: scalar, q_bar: Array1d
+):
+    """Propagate the cotangents of both rows (in `bar`) and of the separation to `q_bar` and the properties."""
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
     if d.contact_features[5 * i + KIND] == LIMIT:
         sign = scalar(1.0) - scalar(2 * d.contact_features[5 * i + FEATURE_B])
         joint = d.contact_features[5 * i + FEATURE_A]
-        q_bar[3 * a + 2] = q_bar[3 * a + 2] + sign * gap_bar
-        q_bar[3 * b + 2] = q_bar[3 * b + 2] - sign * gap_bar
-        add_property_cotangent(d, m.joint_angle + joint, -sign * gap_bar)
-        add_property_cotangent(d, m.joint_limits + 2 * joint + d.contact_features[5 * i + FEATURE_B], -sign * gap_bar)
+        q_bar[3 * a + 2] = q_bar[3 * a + 2] + sign * separation_bar
+        q_bar[3 * b + 2] = q_bar[3 * b + 2] - sign * separation_bar
+        add_property_cotangent(d, m.joint_angle + joint, -sign * separation_bar)
+        add_property_cotangent(
+            d, m.joint_limits + 2 * joint + d.contact_features[5 * i + FEATURE_B], -sign * separation_bar
+        )
     else:
-        n, xa, xb, ra, rb, gap = contact_frame(m, d, q, i)
-        depth = ra + gap_fraction(d, i) * gap
+        n, xa, xb, ra, rb, separation = contact_frame(m, d, q, i)
+        depth = ra + separation_fraction(d, i) * separation
         c = xa - depth * n
         arm_a = c - position(q, a)
         arm_b = c - position(q, b)
@@ -172,27 +176,27 @@ def contact_rows_adjoint(m: Model, d: Data, q: Array1d, i: int, bar: Array1d, r:
         arm_a_bar = -na * tangent - ta * perp(tangent)
         arm_b_bar = -nb * tangent - tb * perp(tangent)
         c_bar = arm_a_bar + arm_b_bar
-        # Points, radii and gap.
+        # Points, radii and separation.
         xa_bar = c_bar
         xb_bar = vec2(scalar(0.0), scalar(0.0))
         n_bar -= depth * c_bar
-        all_gap_bar = gap_bar - gap_fraction(d, i) * wp.dot(c_bar, n)
-        ra_bar = -wp.dot(c_bar, n) - all_gap_bar
+        all_separation_bar = separation_bar - separation_fraction(d, i) * wp.dot(c_bar, n)
+        ra_bar = -wp.dot(c_bar, n) - all_separation_bar
         angle_bar = scalar(0.0)
         if d.contact_features[5 * i + KIND] == EDGE:
-            n_bar += all_gap_bar * (xa - xb)
-            xa_bar += all_gap_bar * n
-            xb_bar -= all_gap_bar * n
+            n_bar += all_separation_bar * (xa - xb)
+            xa_bar += all_separation_bar * n
+            xb_bar -= all_separation_bar * n
             angle_bar = wp.dot(n_bar, perp(n))
         else:
-            distance = gap + ra + rb
-            d_bar = all_gap_bar * n
+            distance = separation + ra + rb
+            d_bar = all_separation_bar * n
             if distance > scalar(0.0):
                 d_bar += (n_bar - wp.dot(n, n_bar) * n) / distance
             xa_bar += d_bar
             xb_bar -= d_bar
             if rb > scalar(0.0):
-                add_property_cotangent(d, m.radius + b, -all_gap_bar)
+                add_property_cotangent(d, m.radius + b, -all_separation_bar)
         if ra > scalar(0.0):
             add_property_cotangent(d, m.radius + a, ra_bar)
         add_pose_cotangent(q_bar, a, xa_bar - arm_a_bar, wp.dot(xa_bar, perp(xa - position(q, a))))

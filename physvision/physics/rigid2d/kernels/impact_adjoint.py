@@ -57,25 +57,26 @@ def impact_adjoint(m: Model, d: Data, contacts: int):
 
 @wp.func
 def event_adjoint(m: Model, d: Data, index: int):
-    """Add, to (q0_bar, v0_bar) before an impact at a step's start, the motion of its time with its contact's gap.
+    """Add the effect of the impact's time to (q0_bar, v0_bar) before an impact at a step's start.
 
-    It is a smooth step of no duration, ended by the gap: h̄ = q̄·v + v̄·a less the cotangent of the time left, ġ = ∇gap·v,
-    and −(h̄/ġ) ∇gap. With joints, a is their acceleration: that of a short step, to first order in its duration.
+    The time shifts as the separation does. It is a smooth step of no duration h, ended by the separation: h̄ = q̄·v +
+    v̄·a less the cotangent of the time left, ġ = ∇separation·v, and −(h̄/ġ) ∇separation. With joints, a is their
+    acceleration: that of a short step, to first order in its duration.
     """
     n = 3 * (m.bodies + 1)
     r = m.joint_rows + 2 * index
     rate = row_velocity(d.lcp, d.rows0, r, d.v0)
-    total = -d.time_left_bar
+    duration_bar = -d.time_left_bar
     free_acceleration(m, d, d.q0, d.v0, d.a0)
     for k in range(n):
-        total += d.q0_bar[k] * d.v0[k] + d.v0_bar[k] * d.a0[k]
+        duration_bar += d.q0_bar[k] * d.v0[k] + d.v0_bar[k] * d.a0[k]
     if m.joint_rows > 0:
         clear(d.lambda0, m.joint_rows)
         h = scalar(1.0e-4) * m.dt
         prepare_smooth_step(m, d, 0)
         smooth_step(m, d, 0, h)
         for k in range(n):
-            total += d.v0_bar[k] * ((d.v1[k] - d.v0[k]) / h - d.a0[k])
+            duration_bar += d.v0_bar[k] * ((d.v1[k] - d.v0[k]) / h - d.a0[k])
     d.property_mask = scalar(1.0)
     clear(d.rows_bar, 6 * (r + 2))
-    contact_rows_adjoint(m, d, d.q0, index, d.rows_bar, r, -total / rate, d.q0_bar)
+    contact_rows_adjoint(m, d, d.q0, index, d.rows_bar, r, -duration_bar / rate, d.q0_bar)

@@ -10,8 +10,8 @@ from .precision import Array1d, scalar, vec2
 @wp.func
 def joint_anchor(m: Model, d: Data, joint: int, side: int):
     """Return the anchor of a joint in the frame of its first (side 0) or second body."""
-    at = m.anchors + 4 * joint + 2 * side
-    return vec2(d.theta[at], d.theta[at + 1])
+    entry = m.anchors + 4 * joint + 2 * side
+    return vec2(d.theta[entry], d.theta[entry + 1])
 
 
 @wp.func
@@ -49,10 +49,10 @@ def anchor_adjoint(m: Model, d: Data, q: Array1d, joint: int, side: int, arm: ve
     """Propagate the cotangent of an arm (the anchor in world axes) to the angle and to the anchor."""
     body = m.joint_bodies[joint, side]
     q_bar[3 * body + 2] = q_bar[3 * body + 2] + wp.dot(arm_bar, perp(arm))
-    own = rotate(-q[3 * body + 2], arm_bar)
-    at = m.anchors + 4 * joint + 2 * side
-    add_property_cotangent(d, at, own[0])
-    add_property_cotangent(d, at + 1, own[1])
+    local_bar = rotate(-q[3 * body + 2], arm_bar)
+    entry = m.anchors + 4 * joint + 2 * side
+    add_property_cotangent(d, entry, local_bar[0])
+    add_property_cotangent(d, entry + 1, local_bar[1])
 
 
 @wp.func

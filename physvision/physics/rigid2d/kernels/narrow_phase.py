@@ -17,15 +17,15 @@ from .precision import Array1d, scalar, vec2, vec4
 @wp.func
 def polygon_vertex(m: Model, body: int, i: int):
     """Return vertex i of a polygon, modulo the number of vertices, in the polygon's frame."""
-    at = m.vertex_start[body] + i % m.vertex_count[body]
-    return vec2(m.vertices[at, 0], m.vertices[at, 1])
+    vertex = m.vertex_start[body] + i % m.vertex_count[body]
+    return vec2(m.vertices[vertex, 0], m.vertices[vertex, 1])
 
 
 @wp.func
 def edge_normal(m: Model, body: int, i: int):
     """Return the outward unit normal of the edge from vertex i to the next, in the polygon's frame."""
-    at = m.vertex_start[body] + i
-    return vec2(m.normals[at, 0], m.normals[at, 1])
+    edge = m.vertex_start[body] + i
+    return vec2(m.normals[edge, 0], m.normals[edge, 1])
 
 
 @wp.func
@@ -93,8 +93,8 @@ def collide_circle(m: Model, d: Data, q: Array1d, a: int, b: int, i: int):
 def compute_relative_pose(q: Array1d, body: int, incident: int):
     """Return the pose of `incident` in the frame of `body`: cosine and sine of its angle, and its position."""
     angle = q[3 * incident + 2] - q[3 * body + 2]
-    at = to_local(q, body, position(q, incident))
-    return vec4(wp.cos(angle), wp.sin(angle), at[0], at[1])
+    local_position = to_local(q, body, position(q, incident))
+    return vec4(wp.cos(angle), wp.sin(angle), local_position[0], local_position[1])
 
 
 @wp.func
@@ -141,7 +141,7 @@ def max_separation_edge(m: Model, q: Array1d, body: int, incident: int):
 
 
 @wp.func
-def separating_edge(m: Model, d: Data, q: Array1d, a: int, b: int):
+def separating_edge(m: Model, q: Array1d, a: int, b: int):
     """Return the polygon with the edge of largest separation, the other polygon and the edge; ties go to a."""
     edge_a, separation_a = max_separation_edge(m, q, a, b)
     edge_b, separation_b = max_separation_edge(m, q, b, a)
@@ -215,14 +215,14 @@ def write_joint_limit(m: Model, d: Data, joint: int, side: int, i: int):
 
 
 @wp.func
-def accept_contact(m: Model, d: Data, at: int):
-    """Keep the contact in row `at`, the last of the table, if it touches; return the number of contacts."""
-    gap = contact_rows(m, d, d.q0, at, d.rows0, m.joint_rows + 2 * at)
-    count = at
-    if gap <= m.tolerance:
-        d.gap[at] = gap
-        if at + 1 < m.max_contacts:
-            count = at + 1
+def accept_contact(m: Model, d: Data, row: int):
+    """Keep the contact in row `row`, the last of the table, if it touches; return the number of contacts."""
+    separation = contact_rows(m, d, d.q0, row, d.rows0, m.joint_rows + 2 * row)
+    count = row
+    if separation <= m.tolerance:
+        d.separation[row] = separation
+        if row + 1 < m.max_contacts:
+            count = row + 1
         else:
             d.overflow = 1
     return count
@@ -246,7 +246,7 @@ def narrow_phase(m: Model, d: Data):
                 collide_circle(m, d, d.q0, a, b, count)
                 count = accept_contact(m, d, count)
             else:
-                reference, incident, edge = separating_edge(m, d, d.q0, a, b)
+                reference, incident, edge = separating_edge(m, d.q0, a, b)
                 for which in range(2):
                     if collide_polygons(m, d, d.q0, reference, incident, edge, which, count) == 1:
                         count = accept_contact(m, d, count)
@@ -263,13 +263,13 @@ def narrow_phase(m: Model, d: Data):
 
 
 @wp.func
-def accept_speculative_contact(m: Model, d: Data, q: Array1d, at: int, max_gap: scalar):
-    """Keep the contact in row `at` if its gap is at most `max_gap`; return the number of contacts."""
-    count = at
-    if at < m.max_speculative_contacts:
-        gap = contact_rows(m, d, q, at, d.rows0, m.joint_rows + 2 * at)
-        if gap <= max_gap:
-            count = at + 1
+def accept_speculative_contact(m: Model, d: Data, q: Array1d, row: int, max_separation: scalar):
+    """Keep the contact in row `row` if its separation is at most `max_separation`; return the number of contacts."""
+    count = row
+    if row < m.max_speculative_contacts:
+        separation = contact_rows(m, d, q, row, d.rows0, m.joint_rows + 2 * row)
+        if separation <= max_separation:
+            count = row + 1
     return count
 
 
@@ -283,18 +283,18 @@ def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
         b = m.pair_bodies[pair, 1]
         offset = position(q, a) - position(q, b)
         radii = bounding_radius(m, d, a) + bounding_radius(m, d, b)
-        max_gap = m.settings.speculative_margin * wp.min(bounding_radius(m, d, a), bounding_radius(m, d, b))
+        max_separation = m.settings.speculative_margin * wp.min(bounding_radius(m, d, a), bounding_radius(m, d, b))
         if duration > scalar(0.0):
-            max_gap += max_travel(m, d, a, d.a0, duration) + max_travel(m, d, b, d.a0, duration)
-        if wp.dot(offset, offset) <= (radii + max_gap) * (radii + max_gap):
+            max_separation += max_travel(m, d, a, d.a0, duration) + max_travel(m, d, b, d.a0, duration)
+        if wp.dot(offset, offset) <= (radii + max_separation) * (radii + max_separation):
             if m.shape_type[a] == CIRCLE:
                 collide_circle(m, d, q, a, b, count)
-                count = accept_speculative_contact(m, d, q, count, max_gap)
+                count = accept_speculative_contact(m, d, q, count, max_separation)
             else:
-                reference, incident, edge = separating_edge(m, d, q, a, b)
+                reference, incident, edge = separating_edge(m, q, a, b)
                 for which in range(2):
                     if collide_polygons(m, d, q, reference, incident, edge, which, count) == 1:
-                        count = accept_speculative_contact(m, d, q, count, max_gap)
+                        count = accept_speculative_contact(m, d, q, count, max_separation)
     for joint in range(m.joints):
         if (
             m.has_limits[joint] == 1
@@ -302,22 +302,22 @@ def find_speculative_contacts(m: Model, d: Data, q: Array1d, duration: scalar):
         ):
             for side in range(2):
                 write_joint_limit(m, d, joint, side, count)
-                max_gap = m.settings.speculative_margin
+                max_separation = m.settings.speculative_margin
                 if duration > scalar(0.0):
-                    max_gap += duration * (
+                    max_separation += duration * (
                         wp.abs(d.v0[3 * m.joint_bodies[joint, 0] + 2]) + wp.abs(d.v0[3 * m.joint_bodies[joint, 1] + 2])
                     )
-                count = accept_speculative_contact(m, d, q, count, max_gap)
+                count = accept_speculative_contact(m, d, q, count, max_separation)
     d.contacts = count
     return count
 
 
 @wp.func
-def max_penetration(m: Model, d: Data, contacts: int):
+def max_penetration(d: Data, contacts: int):
     """Return the deepest penetration of the contacts in the table."""
     penetration = scalar(0.0)
     for i in range(contacts):
-        penetration = wp.max(penetration, -d.gap[i])
+        penetration = wp.max(penetration, -d.separation[i])
     return penetration
 
 

@@ -42,14 +42,14 @@ def classify_brief_bounces_as_resting(m: Model, d: Data, resting: int, count: in
     absorbed = resting
     for i in range(resting, count):
         r = m.joint_rows + 2 * i
-        gap = contact_rows(m, d, d.q0, i, d.rows0, r)
+        separation = contact_rows(m, d, d.q0, i, d.rows0, r)
         speed = row_velocity(d.lcp, d.rows0, r, d.v0)
         restitution, _friction = contact_properties(m, d, i)
         lift = scalar(0.0)
         if speed < scalar(0.0):
             # Contacts without restitution also impact; only slow ones are left to the smooth step.
             lift = -(scalar(1.0) + wp.max(restitution, scalar(0.5))) * speed * h
-        if contact_rows(m, d, d.q1, i, d.rows1, r) + lift <= gap:
+        if contact_rows(m, d, d.q1, i, d.rows1, r) + lift <= separation:
             swap_contacts(d, i, absorbed)
             absorbed += 1
     return absorbed
@@ -89,7 +89,7 @@ def stop_brief_slip(m: Model, d: Data, contacts: int):
 def classify_contacts(m: Model, d: Data):
     """Fill the table with touching contacts, resting ones first; return the numbers of resting and of all contacts."""
     count = narrow_phase(m, d)
-    d.max_penetration = max_penetration(m, d, count)
+    d.max_penetration = max_penetration(d, count)
     failed = d.lcp.failed
     worst = d.lcp.residual
     resting = wp.int32(0)
@@ -115,7 +115,7 @@ def first_impacting(m: Model, d: Data, resting: int, count: int):
     result = wp.int32(-1)
     for i in range(resting, count):
         r = m.joint_rows + 2 * i
-        d.gap[i] = contact_rows(m, d, d.q0, i, d.rows0, r)
+        d.separation[i] = contact_rows(m, d, d.q0, i, d.rows0, r)
         if result < 0 and row_velocity(d.lcp, d.rows0, r, d.v0) < -m.restitution_threshold:
             result = i
     return result
@@ -123,10 +123,10 @@ def first_impacting(m: Model, d: Data, resting: int, count: int):
 
 @wp.func
 def closed_at_step_start(m: Model, d: Data, i: int):
-    """Return 1 if contact i, which impacts as a step begins, closed there, so that its time depends on its gap.
+    """Return 1 if contact i, which impacts as a step begins, closed there, so that its time depends on its separation.
 
     A contact that penetrates, or is no faster than after a fall over the tolerance, is left over from a fallback step:
-    it impacts at once, whatever its gap.
+    it impacts at once, whatever its separation.
     """
     free_acceleration(m, d, d.q0, d.v0, d.a0)
     max_acceleration = scalar(0.0)
@@ -135,7 +135,7 @@ def closed_at_step_start(m: Model, d: Data, i: int):
             max_acceleration = wp.max(max_acceleration, wp.abs(d.a0[k]))
     speed = row_velocity(d.lcp, d.rows0, m.joint_rows + 2 * i, d.v0)
     is_fast = speed * speed > scalar(2.0) * max_acceleration * m.tolerance
-    return wp.where(is_fast and wp.abs(d.gap[i]) <= scalar(1.0e-3) * m.tolerance, 1, 0)
+    return wp.where(is_fast and wp.abs(d.separation[i]) <= scalar(1.0e-3) * m.tolerance, 1, 0)
 
 
 @wp.func

@@ -5,7 +5,7 @@ import warp as wp
 from physvision.physics.lcp.kernels.problem import carve_problem, clear, copy
 
 from .adjoint import smooth_step_backward
-from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model, ModelStruct, bind_workspace
+from .data import CONTACT_CLOSED, FALLBACK_STEP, IMPACT, NO_EVENT, SMOOTH_STEP, Data, Model, ModelStruct, bind_workspace
 from .fallback_adjoint import fallback_step_adjoint
 from .forces import max_stable_duration, set_inverse_masses
 from .impact import impact
@@ -220,7 +220,7 @@ def operation_adjoint(m: Model, d: Data, kind: int, event: int, contact: int, h:
     elif kind == IMPACT:
         impact(m, d, touching_contacts)
         impact_adjoint(m, d, touching_contacts)
-        if event == GAP_CLOSED:
+        if event == CONTACT_CLOSED:
             event_adjoint(m, d, contact)
     n = 3 * (m.bodies + 1)
     copy(d.q0_bar, d.seed_q, n)

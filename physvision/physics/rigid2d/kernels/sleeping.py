@@ -65,7 +65,7 @@ def freeze_resting_bodies(m: Model, d: Data):
 
 
 @wp.func
-def is_frozen(m: Model, d: Data, body: int):
+def is_frozen(d: Data, body: int):
     """Return 1 if `freeze_resting_bodies` froze a body; it freezes all sleeping ones that are not kinematic."""
     result = wp.int32(0)
     sleeping = d.lcp.awake[body] == 0 and d.lcp.inverse_mass[3 * body] > scalar(0.0)

@@ -37,8 +37,8 @@ def scale_adjoint(
     along = vx * d.seed_v[i] + vy * d.seed_v[i + 1]
     d.seed_v[i] = across * d.seed_v[i] + (radial - across) * along * vx
     d.seed_v[i + 1] = across * d.seed_v[i + 1] + (radial - across) * along * vy
-    at = m.sliding_deceleration + m.state_index[body]
-    d.theta_bar[at] = d.theta_bar[at] + by_rate * along
+    entry = m.sliding_deceleration + m.state_index[body]
+    d.theta_bar[entry] = d.theta_bar[entry] + by_rate * along
 
 
 @wp.func

@@ -1,14 +1,14 @@
 """Smooth motion between events: RATTLE (Andersen, 1983) with contacts, two complementarity problems a step.
 
 With duration h, free accelerations a(q, v), inverse masses W, rows C at the start and R at the end, a smooth step is
-    q₁ = q₀ + h v₀ + ½h² a(q₀, v₀) + W Cᵀ Λ₀,                     gaps and joints at q₁: zero, or open
+    q₁ = q₀ + h v₀ + ½h² a(q₀, v₀) + W Cᵀ Λ₀,                     separations and joints at q₁: zero, or open
     v½ = v₀ + ½h a(q₀, v₀) + W Cᵀ Λ₀ / h
     v₁ = v½ + ½h a(q₁, 2v½ − v₀) + W Rᵀ Λ₁,                       rates at (q₁, v₁): zero, or open.
 It is of second order, symplectic for joints, holds joints exactly at q₁, and is exact under constant forces, sliding
 friction included. A body that touches nothing moves on the parabola.
 
 A contact that slides at the start keeps its friction; the step ends early where its slip ends (then it may stick), and
-where a gap closes. Both instants solve one equation, in h, at the end of the step.
+where a contact closes. Both instants solve one equation, in h, at the end of the step.
 """
 
 import warp as wp
@@ -34,15 +34,15 @@ def prepare_smooth_step(m: Model, d: Data, contacts: int):
         d.target[r] = scalar(0.0)
     for i in range(contacts):
         r = m.joint_rows + 2 * i
-        gap = contact_rows(m, d, d.q0, i, d.rows0, r)
+        separation = contact_rows(m, d, d.q0, i, d.rows0, r)
         _restitution, friction = contact_properties(m, d, i)
         slip = row_velocity(d.lcp, d.rows0, r + 1, d.v0)
-        d.gap[i] = gap
+        d.separation[i] = separation
         d.lcp.friction[i] = friction
         d.lcp.sliding[i] = 0
         d.ratio0[i] = scalar(0.0)
         # A penetration at the start is kept from growing; removing it would add energy.
-        d.target[r] = wp.where(gap < -m.tolerance, gap, scalar(0.0))
+        d.target[r] = wp.where(separation < -m.tolerance, separation, scalar(0.0))
         # A contact that still bounces a little is not closed all the way: the problem decides how it slides.
         is_steady = wp.abs(row_velocity(d.lcp, d.rows0, r, d.v0)) <= scalar(10.0) * m.restitution_threshold
         if is_steady and friction > scalar(0.0) and wp.abs(slip) > scalar(10.0) * m.restitution_threshold:
@@ -61,7 +61,7 @@ def close_contacts(m: Model, d: Data, contacts: int, mode: IntArray1d, ratio: Ar
 
 @wp.func
 def evaluate_end_rows(m: Model, d: Data, contacts: int):
-    """Set the rows at q1, and in `row_error` the error of each gap or joint against its target there."""
+    """Set the rows at q1, and in `row_error` the error of each separation or joint against its target there."""
     for r in range(m.joint_rows):
         d.row_error[r] = joint_row(m, d, d.q1, r, d.rows1)
     for i in range(contacts):
@@ -71,7 +71,7 @@ def evaluate_end_rows(m: Model, d: Data, contacts: int):
 
 
 @wp.func
-def move_bodies(m: Model, d: Data, size: int, n: int):
+def move_bodies(d: Data, size: int, n: int):
     """Set q1 to the unconstrained positions, moved by the multipliers of the position stage."""
     for k in range(n):
         d.q1[k] = d.q0[k] + d.unconstrained[k]
@@ -92,7 +92,7 @@ def set_mixed_rows(m: Model, d: Data, contacts: int):
 
 @wp.func
 def position_error(m: Model, d: Data, contacts: int):
-    """Return the largest error of joints, of closed gaps, and of open gaps that penetrate, at q1."""
+    """Return the largest error of joints, of closed contacts, and of open contacts that penetrate, at q1."""
     error = scalar(0.0)
     for r in range(m.joint_rows):
         error = wp.max(error, wp.abs(d.row_error[r]))
@@ -105,7 +105,7 @@ def position_error(m: Model, d: Data, contacts: int):
 
 @wp.func
 def refine_positions(m: Model, d: Data, contacts: int):
-    """Do one Newton step: the position stage again, with gaps and joints linearized at q1."""
+    """Do one Newton step: the position stage again, with separations and joints linearized at q1."""
     n = 3 * (m.bodies + 1)
     size = m.joint_rows + 2 * contacts
     for k in range(n):
@@ -117,13 +117,13 @@ def refine_positions(m: Model, d: Data, contacts: int):
         r = m.joint_rows + 2 * i + 1
         d.lcp.offset[r] = row_velocity(d.lcp, d.rows0, r, d.unconstrained)
     solve_contacts(d.lcp, contacts, d.rows_mixed, d.rows0, d.mode0, d.ratio0, d.lambda0, m.dt)
-    move_bodies(m, d, size, n)
+    move_bodies(d, size, n)
     evaluate_end_rows(m, d, contacts)
 
 
 @wp.func
 def position_stage(m: Model, d: Data, contacts: int, h: scalar):
-    """Set q1 after h by Newton's method on gaps and joints.
+    """Set q1 after h by Newton's method on separations and joints.
 
     The multipliers are in lambda0, the contact modes in mode0.
     """
@@ -137,11 +137,11 @@ def position_stage(m: Model, d: Data, contacts: int, h: scalar):
             d.lcp.offset[r] = joint_row(m, d, d.q0, r, d.rows0) + row_velocity(d.lcp, d.rows0, r, d.unconstrained)
         for i in range(contacts):
             r = m.joint_rows + 2 * i
-            d.lcp.offset[r] = d.gap[i] - d.target[r] + row_velocity(d.lcp, d.rows0, r, d.unconstrained)
+            d.lcp.offset[r] = d.separation[i] - d.target[r] + row_velocity(d.lcp, d.rows0, r, d.unconstrained)
             d.lcp.offset[r + 1] = row_velocity(d.lcp, d.rows0, r + 1, d.unconstrained)
         close_contacts(m, d, contacts, d.mode0, d.ratio0, m.dt)
         solve_contacts(d.lcp, contacts, d.rows0, d.rows0, d.mode0, d.ratio0, d.lambda0, m.dt)
-        move_bodies(m, d, size, n)
+        move_bodies(d, size, n)
         evaluate_end_rows(m, d, contacts)
         error = position_error(m, d, contacts)
         previous_error = scalar(1.0e30)

@@ -6,7 +6,7 @@ from physvision.physics.lcp.kernels.contact_solver import charge_work, is_work_e
 from physvision.physics.lcp.kernels.problem import copy
 from physvision.physics.lcp.kernels.rows import row_body, row_velocity
 
-from .data import FALLBACK_STEP, GAP_CLOSED, IMPACT, NO_EVENT, SMOOTH_STEP, STEP_CUT, Data, Model
+from .data import CONTACT_CLOSED, FALLBACK_STEP, IMPACT, NO_EVENT, SMOOTH_STEP, STEP_CUT, Data, Model
 from .events import step_to_event
 from .fallback_step import fallback_step
 from .impact import impact
@@ -46,55 +46,55 @@ def store_state(m: Model, d: Data, q: Array1d, v: Array1d):
 
 
 @wp.func
-def log_operation(m: Model, d: Data, at: int, kind: int, event: int, contact: int, h: scalar, left: scalar):
-    """Log operation `at`: start, duration, the time left before it, its ending event and contact."""
+def log_operation(m: Model, d: Data, index: int, kind: int, event: int, contact: int, h: scalar, time_left: scalar):
+    """Log the operation `index`: start, duration, the time left before it, its ending event and contact."""
     width = 6 * m.num_moving_bodies + 8
     store_state(
         m,
         d,
-        d.log_state[at * width : at * width + 3 * m.num_moving_bodies],
-        d.log_state[at * width + 3 * m.num_moving_bodies : (at + 1) * width],
+        d.log_state[index * width : index * width + 3 * m.num_moving_bodies],
+        d.log_state[index * width + 3 * m.num_moving_bodies : (index + 1) * width],
     )
-    base = at * width + 6 * m.num_moving_bodies
+    base = index * width + 6 * m.num_moving_bodies
     d.log_state[base] = h
-    d.log_state[base + 1] = left
+    d.log_state[base + 1] = time_left
     for k in range(6):
         d.log_state[base + 2 + k] = d.contact_points[6 * m.max_contacts + k]
-    d.log_kind[5 * at] = kind + 4 * event
-    d.log_kind[5 * at + 1] = contact
-    if event == GAP_CLOSED and kind == SMOOTH_STEP:
+    d.log_kind[5 * index] = kind + 4 * event
+    d.log_kind[5 * index + 1] = contact
+    if event == CONTACT_CLOSED and kind == SMOOTH_STEP:
         # Type, bodies and features of the contact, packed into the rest of the line.
         line = 5 * m.max_contacts
-        d.log_kind[5 * at + 1] = d.contact_features[line]
-        d.log_kind[5 * at + 2] = d.contact_features[line + 1]
-        d.log_kind[5 * at + 3] = d.contact_features[line + 2]
-        d.log_kind[5 * at + 4] = d.contact_features[line + 3] * 65536 + d.contact_features[line + 4]
+        d.log_kind[5 * index + 1] = d.contact_features[line]
+        d.log_kind[5 * index + 2] = d.contact_features[line + 1]
+        d.log_kind[5 * index + 3] = d.contact_features[line + 2]
+        d.log_kind[5 * index + 4] = d.contact_features[line + 3] * 65536 + d.contact_features[line + 4]
 
 
 @wp.func
-def read_operation(m: Model, d: Data, at: int):
+def read_operation(m: Model, d: Data, index: int):
     """Set the start from the log; return the operation's type, ending event, contact and duration."""
     width = 6 * m.num_moving_bodies + 8
     load_state(
         m,
         d,
-        d.log_state[at * width : at * width + 3 * m.num_moving_bodies],
-        d.log_state[at * width + 3 * m.num_moving_bodies : (at + 1) * width],
+        d.log_state[index * width : index * width + 3 * m.num_moving_bodies],
+        d.log_state[index * width + 3 * m.num_moving_bodies : (index + 1) * width],
     )
-    base = at * width + 6 * m.num_moving_bodies
+    base = index * width + 6 * m.num_moving_bodies
     for k in range(6):
         d.contact_points[6 * m.max_contacts + k] = d.log_state[base + 2 + k]
     d.time_left = d.log_state[base + 1]
-    kind = d.log_kind[5 * at] % 4
-    event = d.log_kind[5 * at] // 4
-    contact = d.log_kind[5 * at + 1]
-    if event == GAP_CLOSED and kind == SMOOTH_STEP:
+    kind = d.log_kind[5 * index] % 4
+    event = d.log_kind[5 * index] // 4
+    contact = d.log_kind[5 * index + 1]
+    if event == CONTACT_CLOSED and kind == SMOOTH_STEP:
         line = 5 * m.max_contacts
-        d.contact_features[line] = d.log_kind[5 * at + 1]
-        d.contact_features[line + 1] = d.log_kind[5 * at + 2]
-        d.contact_features[line + 2] = d.log_kind[5 * at + 3]
-        d.contact_features[line + 3] = d.log_kind[5 * at + 4] // 65536
-        d.contact_features[line + 4] = d.log_kind[5 * at + 4] % 65536
+        d.contact_features[line] = d.log_kind[5 * index + 1]
+        d.contact_features[line + 1] = d.log_kind[5 * index + 2]
+        d.contact_features[line + 2] = d.log_kind[5 * index + 3]
+        d.contact_features[line + 3] = d.log_kind[5 * index + 4] // 65536
+        d.contact_features[line + 4] = d.log_kind[5 * index + 4] % 65536
     return kind, event, contact, d.log_state[base]
 
 
@@ -228,7 +228,7 @@ def exact_operation(m: Model, d: Data, resting: int, touching_contacts: int, cou
             event = int(NO_EVENT)
             if count == 0 and corrects_joints == 0:
                 if closed_at_step_start(m, d, impacting) == 1:
-                    event = GAP_CLOSED
+                    event = CONTACT_CLOSED
             log_operation(m, d, count, IMPACT, event, impacting, scalar(0.0), left)
         impact(m, d, touching_contacts)
         copy(d.q0, d.q1, 3 * (m.bodies + 1))
@@ -296,7 +296,7 @@ def step_all(m: Model, d: Data, logged: int):
         count += 1
     if fallback == 0 and max_resting > 0:
         touching_contacts = narrow_phase(m, d)
-        if d.overflow == 1 or max_penetration(m, d, touching_contacts) > wp.max(
+        if d.overflow == 1 or max_penetration(d, touching_contacts) > wp.max(
             scalar(5.0) * m.tolerance, scalar(1.01) * initial_penetration
         ):
             # A corner left its edge, or rolled round it, on the way: penetrations are corrected.

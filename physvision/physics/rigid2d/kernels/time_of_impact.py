@@ -1,9 +1,9 @@
 """Time of impact of bodies that move on parabolas, by conservative advancement.
 
-With positions q + v t + ½ a t² a gap obeys g(t) ≥ g + ġ t − ½ K t², where K bounds −g̈. Nothing can touch before the
-parabola's first root; stepping there again and again (Mirtich, 1996) converges from below, quadratically, to the first
-contact and never past it. The distance to a convex body that does not turn is convex, so that K = −N·a there, exactly:
-against a wall the first root is the closed form.
+With positions q + v t + ½ a t² a separation obeys g(t) ≥ g + ġ t − ½ K t², where K bounds −g̈. Nothing can touch before
+the parabola's first root; stepping there again and again (Mirtich, 1996) converges from below, quadratically, to the
+first contact and never past it. The distance to a convex body that does not turn is convex, so that K = −N·a there,
+exactly: against a wall the first root is the closed form.
 """
 
 import warp as wp
@@ -28,23 +28,23 @@ NEVER = wp.constant(wp.float64(1.0e30))
 
 
 @wp.func
-def conservative_step(gap: scalar, rate: scalar, bound: scalar):
-    """Return the first root of gap + rate t − ½ bound t², or NEVER."""
+def conservative_step(separation: scalar, rate: scalar, bound: scalar):
+    """Return the first root of separation + rate t − ½ bound t², or NEVER."""
     step = scalar(NEVER)
-    gap = wp.max(gap, scalar(0.0))
-    square = rate * rate + scalar(2.0) * bound * gap
+    separation = wp.max(separation, scalar(0.0))
+    square = rate * rate + scalar(2.0) * bound * separation
     if square >= scalar(0.0):
         root = wp.sqrt(square)
         if rate <= scalar(0.0):
             if root > rate:
-                step = scalar(2.0) * gap / (root - rate)
+                step = scalar(2.0) * separation / (root - rate)
         elif bound > scalar(0.0):
             step = (rate + root) / bound
     return step
 
 
 @wp.func
-def extrapolate_body(m: Model, d: Data, body: int, time: scalar):
+def extrapolate_body(d: Data, body: int, time: scalar):
     """Set pose and velocity of a body, in q1 and v1, after `time` at the accelerations in a1."""
     for k in range(3):
         i = 3 * body + k
@@ -53,7 +53,7 @@ def extrapolate_body(m: Model, d: Data, body: int, time: scalar):
 
 
 @wp.func
-def gap_curvature_bound(m: Model, d: Data, a: int, b: int, arm_a: scalar, line: scalar, n: vec2, left: scalar):
+def separation_curvature_bound(d: Data, a: int, b: int, arm_a: scalar, line: scalar, n: vec2, left: scalar):
     """Return a bound on −g̈ for a point of a over an edge of b.
 
     The point is `arm_a` from a's frame, and `line` from b's frame. Turning adds the centripetal acceleration of a
@@ -100,9 +100,9 @@ def is_resting_pair(d: Data, a: int, b: int):
 
 @wp.func
 def contact_step(m: Model, d: Data, i: int, left: scalar):
-    """Return gap, its rate and a conservative step for the contact on line i, at q1 and v1."""
+    """Return separation, its rate and a conservative step for the contact on line i, at q1 and v1."""
     r = m.joint_rows + 2 * i
-    gap = contact_rows(m, d, d.q1, i, d.rows1, r)
+    separation = contact_rows(m, d, d.q1, i, d.rows1, r)
     rate = row_velocity(d.lcp, d.rows1, r, d.v1)
     a = d.contact_features[5 * i + BODY_A]
     b = d.contact_features[5 * i + BODY_B]
@@ -114,19 +114,19 @@ def contact_step(m: Model, d: Data, i: int, left: scalar):
         if d.contact_features[5 * i + KIND] == POINT and m.shape_type[b] == CIRCLE:
             bound = -wp.dot(n, position(d.a1, a) - position(d.a1, b))
         else:
-            bound = gap_curvature_bound(m, d, a, b, arm, line, n, left)
-    return gap, rate, conservative_step(gap, rate, bound)
+            bound = separation_curvature_bound(d, a, b, arm, line, n, left)
+    return separation, rate, conservative_step(separation, rate, bound)
 
 
 @wp.func
 def edge_separation_step(m: Model, d: Data, owner: int, incident: int, edge: int, left: scalar):
-    """Return gap, rate and conservative step until a corner of `incident` reaches the edge's line, at q1.
+    """Return separation, rate and conservative step until a corner of `incident` reaches the edge's line, at q1.
 
     Until then the line separates the two. Corners that already rest on the edge do not count.
     """
     n = rotate(d.q1[3 * owner + 2], edge_normal(m, owner, edge))
     start = position(d.q1, owner) + rotate(d.q1[3 * owner + 2], edge_midpoint(m, owner, edge))
-    gap = scalar(0.0)
+    separation = scalar(0.0)
     rate = scalar(0.0)
     step = scalar(NEVER)
     for k in range(m.vertex_count[incident]):
@@ -136,28 +136,28 @@ def edge_separation_step(m: Model, d: Data, owner: int, incident: int, edge: int
             line = point - position(d.q1, owner)
             u = position(d.v1, incident) + d.v1[3 * incident + 2] * perp(arm)
             u -= position(d.v1, owner) + d.v1[3 * owner + 2] * perp(line)
-            bound = gap_curvature_bound(m, d, incident, owner, wp.length(arm), wp.length(line), n, left)
+            bound = separation_curvature_bound(d, incident, owner, wp.length(arm), wp.length(line), n, left)
             height = wp.dot(n, point - start)
             corner_step = conservative_step(height, wp.dot(n, u), bound)
             if corner_step < step:
                 step = corner_step
-                gap = height
+                separation = height
                 rate = wp.dot(n, u)
-    return gap, rate, step
+    return separation, rate, step
 
 
 @wp.func
 def polygon_separation_step(m: Model, d: Data, a: int, b: int, resting: int, left: scalar):
-    """Return the edge that separates two polygons for longest: owner, incident, edge, gap, rate, step.
+    """Return the edge that separates two polygons for longest: owner, incident, edge, separation, rate, step.
 
     Polygons that rest on each other are separated by the edges that they rest on.
     """
-    owner, incident, edge = separating_edge(m, d, d.q1, a, b)
-    gap = scalar(0.0)
+    owner, incident, edge = separating_edge(m, d.q1, a, b)
+    separation = scalar(0.0)
     rate = scalar(0.0)
     step = scalar(-1.0)
     if resting == 0:
-        gap, rate, step = edge_separation_step(m, d, owner, incident, edge, left)
+        separation, rate, step = edge_separation_step(m, d, owner, incident, edge, left)
     else:
         for j in range(d.contacts):
             first = d.contact_features[5 * j + BODY_A]
@@ -165,23 +165,23 @@ def polygon_separation_step(m: Model, d: Data, a: int, b: int, resting: int, lef
             if d.contact_features[5 * j + KIND] == EDGE and (
                 (first == a and second == b) or (first == b and second == a)
             ):
-                edge_gap, speed, corner_step = edge_separation_step(
+                edge_separation, speed, corner_step = edge_separation_step(
                     m, d, second, first, d.contact_features[5 * j + FEATURE_B], left
                 )
                 if corner_step > step:
                     owner = second
                     incident = first
                     edge = d.contact_features[5 * j + FEATURE_B]
-                    gap = edge_gap
+                    separation = edge_separation
                     rate = speed
                     step = corner_step
-    return owner, incident, edge, gap, rate, step
+    return owner, incident, edge, separation, rate, step
 
 
 @wp.func
 def write_closing_contact(m: Model, d: Data, owner: int, incident: int, edge: int, i: int):
     """Write, on line i, the contact of a polygon with an edge that closes at q1; return 0 if none does."""
-    min_gap = scalar(NEVER)
+    min_separation = scalar(NEVER)
     first = wp.int32(-1)
     r = m.joint_rows + 2 * i
     for which in range(2):
@@ -195,9 +195,9 @@ def write_closing_contact(m: Model, d: Data, owner: int, incident: int, edge: in
                 d.contact_features[line + FEATURE_A],
                 d.contact_features[line + FEATURE_B],
             )
-            gap = contact_rows(m, d, d.q1, i, d.rows1, r)
-            if resting == 0 and gap < min_gap and row_velocity(d.lcp, d.rows1, r, d.v1) < scalar(0.0):
-                min_gap = gap
+            separation = contact_rows(m, d, d.q1, i, d.rows1, r)
+            if resting == 0 and separation < min_separation and row_velocity(d.lcp, d.rows1, r, d.v1) < scalar(0.0):
+                min_separation = separation
                 first = which
     if first == 0:
         collide_polygons(m, d, d.q1, owner, incident, edge, 0, i)
@@ -219,28 +219,28 @@ def pair_time_of_impact(m: Model, d: Data, a: int, b: int, i: int, duration: sca
     previous = scalar(0.0)
     advances = wp.int32(0)
     while running == 1:
-        extrapolate_body(m, d, a, time)
-        extrapolate_body(m, d, b, time)
-        gap = scalar(0.0)
+        extrapolate_body(d, a, time)
+        extrapolate_body(d, b, time)
+        separation = scalar(0.0)
         rate = scalar(0.0)
         step = scalar(0.0)
         closes = wp.int32(1)
         left = duration - time
         if m.shape_type[a] == CIRCLE:
             collide_circle(m, d, d.q1, a, b, i)
-            gap, rate, step = contact_step(m, d, i, left)
+            separation, rate, step = contact_step(m, d, i, left)
         else:
-            owner, incident, edge, gap, rate, step = polygon_separation_step(m, d, a, b, resting, left)
-            if gap <= m.tolerance and rate < -m.restitution_threshold:
+            owner, incident, edge, separation, rate, step = polygon_separation_step(m, d, a, b, resting, left)
+            if separation <= m.tolerance and rate < -m.restitution_threshold:
                 closes = write_closing_contact(m, d, owner, incident, edge, i)
-        if gap <= m.tolerance and rate < -m.restitution_threshold and closes == 1:
-            impact_time = wp.max(time - gap / rate, previous)
+        if separation <= m.tolerance and rate < -m.restitution_threshold and closes == 1:
+            impact_time = wp.max(time - separation / rate, previous)
             running = wp.int32(0)
         else:
-            # Grazing pairs would stall; they penetrate no deeper than the gap's curvature allows. Their steps grow, so
-            # that no pair takes more than a hundred.
+            # Grazing pairs would stall; they penetrate no deeper than the separation's curvature allows. Their steps
+            # grow, so that no pair takes more than a hundred.
             advances += 1
-            if gap <= m.tolerance or advances > m.settings.max_exact_advances:
+            if separation <= m.tolerance or advances > m.settings.max_exact_advances:
                 step = wp.max(
                     step,
                     duration * m.settings.min_advance * scalar(wp.max(advances - m.settings.max_exact_advances, 1)),
@@ -286,10 +286,10 @@ def limit_time_of_impact(m: Model, d: Data, i: int, duration: scalar):
         is_resting_contact(d, LIMIT, a, b, d.contact_features[5 * i + FEATURE_A], d.contact_features[5 * i + FEATURE_B])
         == 0
     ):
-        extrapolate_body(m, d, a, scalar(0.0))
-        extrapolate_body(m, d, b, scalar(0.0))
-        gap, _rate, step = contact_step(m, d, i, duration)
-        if step < duration and gap > -m.tolerance:
+        extrapolate_body(d, a, scalar(0.0))
+        extrapolate_body(d, b, scalar(0.0))
+        separation, _rate, step = contact_step(m, d, i, duration)
+        if step < duration and separation > -m.tolerance:
             impact_time = step
     return impact_time
 

@@ -21,10 +21,10 @@ SLIDE_BACKWARD = wp.constant(3)
 @wp.func
 def contact_key(m: Model, d: Data, i: int):
     """Return a hash key of contact i, less than 2²⁹."""
-    line = 5 * i
-    pair = wp.uint32(d.contact_features[line + BODY_A] * (m.bodies + 1) + d.contact_features[line + BODY_B])
-    features = wp.uint32(d.contact_features[line + FEATURE_A] * 64 + d.contact_features[line + FEATURE_B])
-    key = (pair * wp.uint32(4096) + features) * wp.uint32(3) + wp.uint32(d.contact_features[line + KIND])
+    entry = 5 * i
+    pair = wp.uint32(d.contact_features[entry + BODY_A] * (m.bodies + 1) + d.contact_features[entry + BODY_B])
+    features = wp.uint32(d.contact_features[entry + FEATURE_A] * 64 + d.contact_features[entry + FEATURE_B])
+    key = (pair * wp.uint32(4096) + features) * wp.uint32(3) + wp.uint32(d.contact_features[entry + KIND])
     return wp.int32(key % wp.uint32(536870909))
 
 

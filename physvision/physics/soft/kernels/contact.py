@@ -117,9 +117,7 @@ def contact_before(c: ContactStruct, d: Vec):
 
 
 @wp.func
-def contact_numbers(
-    body: BodyStruct, numbers: NumbersStruct, world: int, obstacle: int, c: ContactStruct, d: Vec, bars: NumbersStruct
-):
+def contact_numbers(body: BodyStruct, world: int, obstacle: int, c: ContactStruct, d: Vec, bars: NumbersStruct):
     """Subtract the derivatives of (gradient · d) to stiffness, friction and radius from the gradients."""
     rub = wp.dot(c.w, d) / c.s
     press = wp.dot(c.now.normal, d)

@@ -183,7 +183,7 @@ def pull_back(body: BodyStruct, numbers: NumbersStruct, s: StepStruct, bars: Num
                     d -= s.move[body.partner[k]]
                 push_pair(body, s.force, k, node, contact_tangent(c, d))
                 push_pair(body, s.old, k, node, contact_before(c, d))
-                contact_numbers(body, numbers, s.world, k, c, d, bars)
+                contact_numbers(body, s.world, k, c, d, bars)
     for k in range(body.link.shape[0]):
         stretch = s.x[body.link[k, 1]] - s.x[body.link[k, 0]]
         moved = s.move[body.link[k, 1]] - s.move[body.link[k, 0]]

@@ -2,7 +2,7 @@
 
 A point is a corner, or the single support point of a smooth surface, whose `curvature` is its derivative with respect
 to the normal. A line is an edge, or the axis of a cylinder or capsule with its radius. If two flat sides lie on each
-other, the point is the one that the simplex finds within both.
+other, many points are closest, and the feature is the witness point: the closest point that GJK's simplex ends with.
 """
 
 import warp as wp
@@ -11,11 +11,11 @@ from ..precision import mat33, scalar, vec3
 from ..spatial.vectors import column, zero3
 from ..structs import HullModel
 from .contact_primitives import LINE_SMOOTH, LINES, MIN_LENGTH, SMOOTH, SMOOTH_FACE, ContactPrimitive, solve_tangential
-from .ellipsoids import ellipsoid_curvature, ellipsoid_scale
+from .ellipsoids import ellipsoid_curvature
 from .settings import COLLISION
-from .support_shapes import CYLINDER, ELLIPSOID, MIN_TILT_SINE, POLYTOPE, ConvexShape, size_scale, support_point
+from .support_shapes import CYLINDER, ELLIPSOID, MIN_TILT_SINE, POLYTOPE, ConvexShape, size_derivative, support_point
 
-ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
+SURFACE_TOLERANCE = wp.constant(scalar(COLLISION.surface_tolerance))
 MAX_WITNESS_HEIGHT = wp.constant(scalar(COLLISION.max_witness_height))
 MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
@@ -26,8 +26,8 @@ class Feature:
 
     point: vec3
     radius: scalar  # about the point
-    scale: vec3  # derivative of each coordinate of the point with respect to the size along it
-    rim: vec3  # derivative of the point with respect to the radius of a cylinder
+    size_derivative: vec3  # derivative of each coordinate of the point with respect to the size along it
+    radius_derivative: vec3  # derivative of the point with respect to the radius of a cylinder
     curvature: mat33
     is_line: int
     axis: vec3
@@ -39,7 +39,7 @@ def material_point(s: ConvexShape, point: vec3):
     feature = Feature()
     feature.point = point
     feature.radius = s.radius
-    feature.scale = size_scale(s, point)
+    feature.size_derivative = size_derivative(s, point)
     return feature
 
 
@@ -63,18 +63,18 @@ def rim_point(s: ConvexShape, direction: vec3, end: scalar):
     outward = radial / sine
     tangent = wp.cross(axis, outward)
     feature = material_point(s, s.origin + scalar(0.5) * end * s.size[2] * axis + s.size[0] * outward)
-    feature.rim = outward
+    feature.radius_derivative = outward
     feature.curvature = s.size[0] / sine * wp.outer(tangent, tangent)
-    feature.scale = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
+    feature.size_derivative = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
     return feature
 
 
 @wp.func
-def rim_direction(s: ConvexShape, point: vec3):
-    """Return the motion of a point on the cap of a cylinder as the radius grows."""
+def radius_derivative(s: ConvexShape, point: vec3):
+    """Return the derivative of a point on the cap of a cylinder with respect to the radius."""
     axis = column(s.rotation, 2)
-    away = point - s.origin
-    return (away - wp.dot(away, axis) * axis) / s.size[0]
+    offset = point - s.origin
+    return (offset - wp.dot(offset, axis) * axis) / s.size[0]
 
 
 @wp.func(inline=False)
@@ -83,7 +83,6 @@ def support_feature(s: ConvexShape, hulls: HullModel, direction: vec3, witness: 
     support = support_point(s, hulls, direction)
     if s.kind == ELLIPSOID:
         feature = material_point(s, support.point)
-        feature.scale = ellipsoid_scale(s.rotation, s.size, support.point - s.origin)
         feature.curvature = ellipsoid_curvature(s.rotation, s.size, direction)
         return feature
     if s.kind == CYLINDER:
@@ -95,12 +94,12 @@ def support_feature(s: ConvexShape, hulls: HullModel, direction: vec3, witness: 
             return axis_point(s, witness)
         if sine >= MIN_TILT_SINE:
             return rim_point(s, direction, wp.sign(cosine))
-        half = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * wp.sign(cosine))
+        end_derivative = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * wp.sign(cosine))
         radial_offset = witness - s.origin
         radial_offset = radial_offset - wp.dot(radial_offset, axis) * axis
-        feature = material_point(s, s.origin + radial_offset + half[2] * s.size[2] * axis)
-        feature.rim = radial_offset / s.size[0]
-        feature.scale = half
+        feature = material_point(s, s.origin + radial_offset + end_derivative[2] * s.size[2] * axis)
+        feature.radius_derivative = radial_offset / s.size[0]
+        feature.size_derivative = end_derivative
         return feature
     if wp.dot(direction, support.point - witness) < MAX_WITNESS_HEIGHT * s.bounding_radius:
         return material_point(s, witness)
@@ -112,8 +111,8 @@ def set_first_feature(primitive: ContactPrimitive, feature: Feature):
     """Set the first feature of a primitive."""
     primitive.first_point = feature.point
     primitive.first_radius = feature.radius
-    primitive.first_scale = feature.scale
-    primitive.first_rim = feature.rim
+    primitive.first_size_derivative = feature.size_derivative
+    primitive.first_radius_derivative = feature.radius_derivative
     primitive.first_curvature = feature.curvature
     primitive.first_axis = feature.axis
     return primitive
@@ -124,8 +123,8 @@ def set_second_feature(primitive: ContactPrimitive, feature: Feature):
     """Set the second feature of a primitive."""
     primitive.second_point = feature.point
     primitive.second_radius = feature.radius
-    primitive.second_scale = feature.scale
-    primitive.second_rim = feature.rim
+    primitive.second_size_derivative = feature.size_derivative
+    primitive.second_radius_derivative = feature.radius_derivative
     primitive.second_curvature = feature.curvature
     primitive.second_axis = feature.axis
     return primitive
@@ -133,7 +132,7 @@ def set_second_feature(primitive: ContactPrimitive, feature: Feature):
 
 @wp.func
 def finish_primitive(primitive: ContactPrimitive, a: ConvexShape, b: ConvexShape, first: Feature, second: Feature):
-    """Complete a primitive whose case and normal are known."""
+    """Complete a primitive that has its form and normal: with its features and its separation."""
     primitive = set_first_feature(primitive, first)
     primitive = set_second_feature(primitive, second)
     primitive.first_is_scaled = wp.int32(a.kind == POLYTOPE)
@@ -147,7 +146,9 @@ def finish_primitive(primitive: ContactPrimitive, a: ConvexShape, b: ConvexShape
 
 
 @wp.func(inline=False)
-def point_and_face(a: ConvexShape, b: ConvexShape, normal: vec3, feature: Feature, face_point: vec3, on_first: bool):
+def point_face_primitive(
+    a: ConvexShape, b: ConvexShape, normal: vec3, feature: Feature, face_point: vec3, on_first: bool
+):
     """Return the primitive of a point of one shape and a face through `face_point` of the other.
 
     The face belongs to the first shape if `on_first`. The normal points from the second shape to the first.
@@ -160,14 +161,14 @@ def point_and_face(a: ConvexShape, b: ConvexShape, normal: vec3, feature: Featur
     if on_first:
         primitive.is_swapped = 1
         if a.kind == CYLINDER:
-            foot.scale = vec3(scalar(0.0), scalar(0.0), wp.sign(foot.scale[2]) * scalar(0.5))
+            foot.size_derivative = vec3(scalar(0.0), scalar(0.0), wp.sign(foot.size_derivative[2]) * scalar(0.5))
         return finish_primitive(primitive, a, b, foot, feature)
-    foot.scale = size_scale(b, foot.point)
+    foot.size_derivative = size_derivative(b, foot.point)
     return finish_primitive(primitive, a, b, feature, foot)
 
 
 @wp.func
-def two_lines(a: ConvexShape, b: ConvexShape, normal: vec3, first: Feature, second: Feature):
+def line_line_primitive(a: ConvexShape, b: ConvexShape, normal: vec3, first: Feature, second: Feature):
     """Return the primitive of two lines, which have the closest points and the normal across both."""
     primitive = ContactPrimitive()
     primitive.form = LINES
@@ -177,8 +178,8 @@ def two_lines(a: ConvexShape, b: ConvexShape, normal: vec3, first: Feature, seco
     difference = first.point - second.point
     first.point = first.point - wp.dot(difference, first.axis - cosine * second.axis) / squared_sine * first.axis
     second.point = second.point + wp.dot(difference, second.axis - cosine * first.axis) / squared_sine * second.axis
-    first.scale = size_scale(a, first.point)
-    second.scale = size_scale(b, second.point)
+    first.size_derivative = size_derivative(a, first.point)
+    second.size_derivative = size_derivative(b, second.point)
     return finish_primitive(primitive, a, b, first, second)
 
 
@@ -188,40 +189,40 @@ def smooth_primitive(
     b: ConvexShape,
     hulls: HullModel,
     normal: vec3,
-    left: Feature,
-    right: Feature,
-    first: vec3,
-    second: vec3,
+    first: Feature,
+    second: Feature,
+    first_witness: vec3,
+    second_witness: vec3,
 ):
     """Return the primitive of two points, or of a line and a point.
 
     Newton's method runs on the sphere of normals, or on the circle perpendicular to a line. A feature that is no line
-    is the support point x along the normal. f(n) = n · (x_a − x_b) has the gradient x_a − x_b across n, and the
-    curvature −(H_a + H_b) − f with the derivatives H of the support points.
+    is the support point x along the normal, on a flat side the witness point. f(n) = n · (x_a − x_b) has the gradient
+    x_a − x_b across n, and the curvature −(H_a + H_b) − f with the derivatives H of the support points.
     """
     primitive = ContactPrimitive()
     n = normal
     change = scalar(1.0)
     iterations = wp.int32(MAX_ITERATIONS)
-    while iterations > 0 and change > ROUNDING:
+    while iterations > 0 and change > SURFACE_TOLERANCE:
         iterations -= 1
         e = zero3()
-        if left.is_line != 0:
-            n = wp.normalize(n - wp.dot(n, left.axis) * left.axis)
-            e = wp.cross(n, left.axis)
+        if first.is_line != 0:
+            n = wp.normalize(n - wp.dot(n, first.axis) * first.axis)
+            e = wp.cross(n, first.axis)
         else:
-            left = support_feature(a, hulls, -n, first)
-        if right.is_line != 0:
-            n = wp.normalize(n - wp.dot(n, right.axis) * right.axis)
-            e = wp.cross(n, right.axis)
+            first = support_feature(a, hulls, -n, first_witness)
+        if second.is_line != 0:
+            n = wp.normalize(n - wp.dot(n, second.axis) * second.axis)
+            e = wp.cross(n, second.axis)
         else:
-            right = support_feature(b, hulls, n, second)
-        difference = left.point - right.point
+            second = support_feature(b, hulls, n, second_witness)
+        difference = first.point - second.point
         distance = wp.dot(n, difference)
         slope = difference - distance * n
-        curvature = left.curvature + right.curvature
+        curvature = first.curvature + second.curvature
         step = zero3()
-        if left.is_line + right.is_line == 0:
+        if first.is_line + second.is_line == 0:
             step = solve_tangential(curvature, distance, n, slope)
         else:
             denominator = wp.dot(e, curvature * e) + distance
@@ -232,13 +233,13 @@ def smooth_primitive(
         n = wp.normalize(n + wp.min(scalar(1.0), scalar(0.5) / wp.max(change, MIN_LENGTH)) * step)
     primitive.normal = n
     primitive.form = SMOOTH
-    if left.is_line != 0:
+    if first.is_line != 0:
         primitive.form = LINE_SMOOTH
-        left.point = left.point + wp.dot(left.axis, right.point - left.point) * left.axis
-        left.scale = size_scale(a, left.point)
-    elif right.is_line != 0:
+        first.point = first.point + wp.dot(first.axis, second.point - first.point) * first.axis
+        first.size_derivative = size_derivative(a, first.point)
+    elif second.is_line != 0:
         primitive.form = LINE_SMOOTH
         primitive.is_swapped = 1
-        right.point = right.point + wp.dot(right.axis, left.point - right.point) * right.axis
-        right.scale = size_scale(b, right.point)
-    return finish_primitive(primitive, a, b, left, right)
+        second.point = second.point + wp.dot(second.axis, first.point - second.point) * second.axis
+        second.size_derivative = size_derivative(b, second.point)
+    return finish_primitive(primitive, a, b, first, second)

@@ -41,7 +41,6 @@ ELLIPSOID_PLANE = wp.constant(10)
 POINT_CYLINDER = wp.constant(11)
 SEGMENT_CYLINDER = wp.constant(12)
 STRING = wp.constant(13)
-STRUT = wp.constant(14)
 CONVEX = wp.constant(15)  # see `convex`
 SEGMENT_END = wp.constant(16)
 
@@ -83,7 +82,7 @@ def point_segment(primitive: ContactPrimitive, b: ShapePose):
     primitive.form = POINT_LINE
     if wp.abs(along) >= half:
         primitive.form = POINTS
-        primitive.second_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(along) * scalar(0.5))
+        primitive.second_size_derivative = vec3(scalar(0.0), scalar(0.0), wp.sign(along) * scalar(0.5))
         along = wp.sign(along) * half
     primitive.second_point = b.origin + along * axis
     primitive.second_axis = axis
@@ -122,9 +121,9 @@ def segment_segment(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     elif inside_b:
         primitive.form = POINT_LINE
     if wp.abs(s) >= half_a:
-        primitive.first_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
+        primitive.first_size_derivative = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
     if not inside_b:
-        primitive.second_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(t) * scalar(0.5))
+        primitive.second_size_derivative = vec3(scalar(0.0), scalar(0.0), wp.sign(t) * scalar(0.5))
     primitive.first_point = a.origin + s * axis_a
     primitive.second_point = b.origin + t * axis_b
     primitive.first_axis = axis_a
@@ -135,8 +134,8 @@ def segment_segment(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
 
 
 @wp.func
-def range_beside(a: ShapePose, b: ShapePose):
-    """Return the interval of a's axis beside which b lies; empty (first above second) if they are far from parallel."""
+def parallel_interval(a: ShapePose, b: ShapePose):
+    """Return the interval of a's axis beside which b lies; empty (low above high) if they are far from parallel."""
     axis = column(a.rotation, 2)
     cosine = wp.dot(axis, column(b.rotation, 2))
     center = wp.dot(axis, b.origin - a.origin)
@@ -168,13 +167,13 @@ def segment_end(primitive: ContactPrimitive, a: ShapePose, feature: vec3, b: Sha
         side = wp.sign(feature[2] * cosine) * scalar(0.5)
         primitive.form = LINE_POINT
         primitive.second_point = b.origin + side * b.size[2] * axis_b
-        primitive.second_scale = vec3(scalar(0.0), scalar(0.0), side)
+        primitive.second_size_derivative = vec3(scalar(0.0), scalar(0.0), side)
         primitive.first_point = a.origin + wp.dot(axis_a, primitive.second_point - a.origin) * axis_a
-        primitive.first_scale = zero3()
+        primitive.first_size_derivative = zero3()
         primitive.first_axis = axis_a
         primitive.second_radius = b.size[0]
         primitive = set_normal_from_points(primitive)
-    low, high = range_beside(a, b)
+    low, high = parallel_interval(a, b)
     if low > high:
         primitive.separation = ABSENT_SEPARATION
     return primitive
@@ -199,7 +198,7 @@ def point_box(primitive: ContactPrimitive, b: ShapePose):
             free_axis = k
         if wp.abs(local[k]) - half[k] > wp.abs(local[nearest_face]) - half[nearest_face]:
             nearest_face = k
-    primitive.second_scale = scale
+    primitive.second_size_derivative = scale
     primitive.second_point = b.origin + b.rotation * nearest
     primitive.form = POINTS
     primitive.second_axis = column(b.rotation, free_axis)
@@ -220,8 +219,8 @@ def box_face(primitive: ContactPrimitive, rotation: mat33, local: vec3, half: ve
     primitive.form = FACE
     primitive.normal = side * column(rotation, k)
     primitive.second_point = primitive.first_point - height * primitive.normal
-    primitive.second_scale = zero3()
-    primitive.second_scale[k] = scalar(0.5) * side
+    primitive.second_size_derivative = zero3()
+    primitive.second_size_derivative[k] = scalar(0.5) * side
     primitive.separation = height - primitive.first_radius
     return primitive
 
@@ -249,7 +248,7 @@ def rim_plane(primitive: ContactPrimitive, a: ShapePose, corner: vec3, b: ShapeP
     radial = corner[0] * lowest + corner[1] * wp.cross(axis, lowest)
     primitive.first_point = a.origin + corner[2] * a.size[2] * axis + a.size[0] * radial
     primitive.first_axis = axis
-    primitive.first_scale = vec3(scalar(0.0), scalar(0.0), corner[2])
+    primitive.first_size_derivative = vec3(scalar(0.0), scalar(0.0), corner[2])
     primitive.second_axis = radial
     primitive.rim = vec3(corner[0], corner[1], a.size[0])
     primitive = point_plane(primitive, b)
@@ -265,7 +264,7 @@ def closest_points(kind: int, a: ShapePose, feature_a: vec3, b: ShapePose):
     """
     primitive = ContactPrimitive()
     primitive.first_point = a.origin + a.rotation * elementwise_product(feature_a, a.size)
-    primitive.first_scale = feature_a
+    primitive.first_size_derivative = feature_a
     if kind == POINT_PLANE or kind == POINT_POINT or kind == POINT_SEGMENT or kind == POINT_BOX:
         primitive.first_radius = a.size[0]
     if kind == POINT_PLANE or kind == CORNER_PLANE:
@@ -277,7 +276,7 @@ def closest_points(kind: int, a: ShapePose, feature_a: vec3, b: ShapePose):
     if kind == POINT_SEGMENT:
         return point_segment(primitive, b)
     if kind == SEGMENT_SEGMENT:
-        primitive.first_scale = zero3()
+        primitive.first_size_derivative = zero3()
         return segment_segment(primitive, a, b)
     if kind == SEGMENT_END:
         return segment_end(primitive, a, feature_a, b)

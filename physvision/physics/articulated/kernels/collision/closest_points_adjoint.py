@@ -52,10 +52,12 @@ class FeatureAdjoint:
     second: vec3
     second_rotation: vec3
     rim_radius: scalar
-    first_tilt: vec3  # adjoint of a rotation of the direction below through the sizes
-    second_tilt: vec3
-    first_axis_normal: vec3  # normal of a surface or a face, direction of an edge
-    second_axis_normal: vec3
+    # Sizes also rotate a direction of each core: the normal of a surface or a face, or the direction of an edge. The
+    # adjoints of its rotation are apart, for the gradient of the sizes.
+    first_direction: vec3
+    first_direction_rotation: vec3
+    second_direction: vec3
+    second_direction_rotation: vec3
 
 
 @wp.func
@@ -90,16 +92,16 @@ def smooth_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: ve
     target = zero3()
     g = zero3()
     n = primitive.normal
-    adjoint.first_axis_normal = n
-    adjoint.second_axis_normal = n
+    adjoint.first_direction = n
+    adjoint.second_direction = n
     distance = wp.dot(n, primitive.first_point - primitive.second_point)
     if primitive.form == SMOOTH:
         target = normal_bar - primitive.first_curvature * point_bar
         g = solve_tangential(primitive.first_curvature + primitive.second_curvature, distance, n, target)
         adjoint.first = point_bar + g
         adjoint.second = -g
-        adjoint.first_tilt = tangential_part(primitive.first_curvature * adjoint.first, n)
-        adjoint.second_tilt = tangential_part(primitive.second_curvature * g, n)
+        adjoint.first_direction_rotation = tangential_part(primitive.first_curvature * adjoint.first, n)
+        adjoint.second_direction_rotation = tangential_part(primitive.second_curvature * g, n)
     elif primitive.form == LINE_SMOOTH:
         axis = primitive.first_axis
         e = wp.cross(n, axis)
@@ -108,23 +110,23 @@ def smooth_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: ve
         adjoint.first = wp.dot(point_bar, n) * n + g
         adjoint.second = point_bar - adjoint.first
         adjoint.first_rotation = wp.dot(axis, target - primitive.second_curvature * g) * wp.cross(n, axis)
-        adjoint.second_tilt = tangential_part(primitive.second_curvature * (g - point_bar), n)
+        adjoint.second_direction_rotation = tangential_part(primitive.second_curvature * (g - point_bar), n)
     else:
         adjoint.first = point_bar
-        adjoint.first_tilt = tangential_part(primitive.first_curvature * point_bar, n)
+        adjoint.first_direction_rotation = tangential_part(primitive.first_curvature * point_bar, n)
         adjoint.second_rotation = wp.cross(n, normal_bar - primitive.first_curvature * point_bar)
-    adjoint.first_rotation = adjoint.first_rotation + wp.cross(n, adjoint.first_tilt)
-    adjoint.second_rotation = adjoint.second_rotation + wp.cross(n, adjoint.second_tilt)
+    adjoint.first_rotation = adjoint.first_rotation + wp.cross(n, adjoint.first_direction_rotation)
+    adjoint.second_rotation = adjoint.second_rotation + wp.cross(n, adjoint.second_direction_rotation)
     # The normals of a rim do not depend on its radius.
-    if wp.length_sq(primitive.first_rim) > scalar(0.0):
-        adjoint.first_tilt = zero3()
-    if wp.length_sq(primitive.second_rim) > scalar(0.0):
-        adjoint.second_tilt = zero3()
+    if wp.length_sq(primitive.first_radius_derivative) > scalar(0.0):
+        adjoint.first_direction_rotation = zero3()
+    if wp.length_sq(primitive.second_radius_derivative) > scalar(0.0):
+        adjoint.second_direction_rotation = zero3()
     if primitive.form == LINE_SMOOTH and primitive.first_is_scaled != 0:
-        adjoint.first_tilt = wp.dot(primitive.first_axis, target - primitive.second_curvature * g) * n
-        adjoint.first_axis_normal = primitive.first_axis
+        adjoint.first_direction_rotation = wp.dot(primitive.first_axis, target - primitive.second_curvature * g) * n
+        adjoint.first_direction = primitive.first_axis
     elif primitive.form == SMOOTH_FACE and primitive.second_is_scaled != 0:
-        adjoint.second_tilt = tangential_part(normal_bar - primitive.first_curvature * point_bar, n)
+        adjoint.second_direction_rotation = tangential_part(normal_bar - primitive.first_curvature * point_bar, n)
     return adjoint
 
 
@@ -170,11 +172,11 @@ def primitive_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar:
         adjoint.first_rotation = wp.cross(primitive.first_axis, first_bar)
         adjoint.second_rotation = wp.cross(primitive.second_axis, second_bar)
         if primitive.first_is_scaled != 0:
-            adjoint.first_tilt = -tangential_part(first_bar, primitive.first_axis)
-            adjoint.first_axis_normal = primitive.first_axis
+            adjoint.first_direction_rotation = -tangential_part(first_bar, primitive.first_axis)
+            adjoint.first_direction = primitive.first_axis
         if primitive.second_is_scaled != 0:
-            adjoint.second_tilt = -tangential_part(second_bar, primitive.second_axis)
-            adjoint.second_axis_normal = primitive.second_axis
+            adjoint.second_direction_rotation = -tangential_part(second_bar, primitive.second_axis)
+            adjoint.second_direction = primitive.second_axis
     elif primitive.form == RIM:
         adjoint = rim_backward(primitive, point_bar, normal_bar)
     elif primitive.form >= SMOOTH:
@@ -184,16 +186,16 @@ def primitive_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar:
 
 @wp.func
 def add_adjoints(total: FeatureAdjoint, added: FeatureAdjoint):
-    """Add the adjoints of a primitive's cores to others."""
+    """Return the sum of the adjoints of two primitives' cores."""
     total.first = total.first + added.first
     total.first_rotation = total.first_rotation + added.first_rotation
     total.second = total.second + added.second
     total.second_rotation = total.second_rotation + added.second_rotation
     total.rim_radius = total.rim_radius + added.rim_radius
-    total.first_tilt = total.first_tilt + added.first_tilt
-    total.second_tilt = total.second_tilt + added.second_tilt
-    total.first_axis_normal = total.first_axis_normal + added.first_axis_normal
-    total.second_axis_normal = total.second_axis_normal + added.second_axis_normal
+    total.first_direction_rotation = total.first_direction_rotation + added.first_direction_rotation
+    total.second_direction_rotation = total.second_direction_rotation + added.second_direction_rotation
+    total.first_direction = total.first_direction + added.first_direction
+    total.second_direction = total.second_direction + added.second_direction
     return total
 
 
@@ -219,8 +221,8 @@ def swap_shapes(primitive: ContactPrimitive):
     swapped.second_axis = primitive.first_axis
     swapped.first_curvature = primitive.second_curvature
     swapped.second_curvature = primitive.first_curvature
-    swapped.first_rim = primitive.second_rim
-    swapped.second_rim = primitive.first_rim
+    swapped.first_radius_derivative = primitive.second_radius_derivative
+    swapped.second_radius_derivative = primitive.first_radius_derivative
     swapped.first_is_scaled = primitive.second_is_scaled
     swapped.second_is_scaled = primitive.first_is_scaled
     return swapped
@@ -241,10 +243,10 @@ def closest_points_backward(primitive: ContactPrimitive, point_bar: vec3, normal
     result = adjoint
     result.first = adjoint.second
     result.first_rotation = adjoint.second_rotation
-    result.first_tilt = adjoint.second_tilt
-    result.first_axis_normal = adjoint.second_axis_normal
+    result.first_direction_rotation = adjoint.second_direction_rotation
+    result.first_direction = adjoint.second_direction
     result.second = adjoint.first
     result.second_rotation = adjoint.first_rotation
-    result.second_tilt = adjoint.first_tilt
-    result.second_axis_normal = adjoint.first_axis_normal
+    result.second_direction_rotation = adjoint.first_direction_rotation
+    result.second_direction = adjoint.first_direction
     return result

@@ -68,8 +68,8 @@ def force_moments(tree: Tree, work: Workspace, contact: Contact, world: int, lin
             axis = work.axis_angular[world, d]
             force = weighted_force(work, world, d, w)
             angular_part = angular_part + is_force * wp.cross(force, axis)
-            moving = is_force * (work.axis_linear[world, d] + wp.cross(axis, arm)) + w.is_orientation * axis
-            linear_part = linear_part + wp.cross(force, moving)
+            axis_motion = is_force * (work.axis_linear[world, d] + wp.cross(axis, arm)) + w.is_orientation * axis
+            linear_part = linear_part + wp.cross(force, axis_motion)
         i = tree.parent[i]
     z = scalar(0.0)
     return mat33(
@@ -93,7 +93,7 @@ def ancestor_power_backward(
 ):
     """Add the derivative of Σ F · u, or of Σ N · ω, through the joints that carry one of the bodies.
 
-    Links are where `forward_kinematics` left them, and so are the shapes.
+    The poses of links and shapes are those after `forward_kinematics`.
     """
     angular_part = zero3()
     linear_part = zero3()
@@ -135,12 +135,12 @@ def ancestor_power_backward(
 def frame_spin_backward(normal: vec3, spin_bar: scalar):
     """Return n̄ of the rotation of tangents about the normal in `contact_frame`: −(s · n) t₂ · δn / |s − (s · n) n|."""
     frame = contact_frame(normal)
-    first = vec3(frame[1, 0], frame[1, 1], frame[1, 2])
-    second = vec3(frame[2, 0], frame[2, 1], frame[2, 2])
+    first_tangent = vec3(frame[1, 0], frame[1, 1], frame[1, 2])
+    second_tangent = vec3(frame[2, 0], frame[2, 1], frame[2, 2])
     along_x = vec3(scalar(1.0), scalar(0.0), scalar(0.0))
     along_y = vec3(scalar(0.0), scalar(1.0), scalar(0.0))
-    side = select_vec3(wp.int32(wp.abs(normal[0]) > scalar(0.6)), along_x, along_y)
-    return -spin_bar * wp.dot(side, normal) / wp.dot(side, first) * second
+    direction = select_vec3(wp.int32(wp.abs(normal[0]) > scalar(0.6)), along_x, along_y)
+    return -spin_bar * wp.dot(direction, normal) / wp.dot(direction, first_tangent) * second_tangent
 
 
 @wp.func(inline=True)
@@ -185,17 +185,18 @@ def contact_power_backward(
         normal_bar = normal_bar + frame_spin_backward(primitive.normal, wp.dot(frame_bar, primitive.normal))
     lengthwise_rotation = zero3()
     if wp.static(midway):
-        # Tangents rotate about the normal by t₂ · (δs − s · n δn) / |s across n| as the hint s and the normal change.
-        along_side = tangent_hint(contact, s, world, pair, primitive.normal)
-        perpendicular = tangential_part(along_side, primitive.normal)
-        swing = (
+        # Tangents rotate about the normal by t₂ · (δs − s · n δn) / |s across n| as the direction s of `tangent_hint`
+        # and the normal change.
+        hint = tangent_hint(contact, s, world, pair, primitive.normal)
+        perpendicular = tangential_part(hint, primitive.normal)
+        hint_bar_factor = (
             wp.dot(frame_bar, primitive.normal)
             / wp.max(wp.length_sq(perpendicular), MIN_LENGTH)
             * wp.cross(primitive.normal, perpendicular)
         )
-        normal_bar = normal_bar - wp.dot(along_side, primitive.normal) * swing
+        normal_bar = normal_bar - wp.dot(hint, primitive.normal) * hint_bar_factor
         follows = scalar(follows_axis(contact, s, world, pair, primitive.normal))
-        lengthwise_rotation = follows * wp.cross(along_side, swing)
+        lengthwise_rotation = follows * wp.cross(hint, hint_bar_factor)
     adjoint = add_adjoints(
         closest_points_backward(primitive, point_bar, normal_bar),
         core_separation_backward(primitive, core_separation_bar),
@@ -204,14 +205,14 @@ def contact_power_backward(
         adjoint.first_rotation = adjoint.first_rotation + lengthwise_rotation
     for side in range(2):
         shape = s.model.pairs.first[pair]
-        radius_bar = adjoint.rim_radius + wp.dot(primitive.first_rim, adjoint.first)
+        radius_bar = adjoint.rim_radius + wp.dot(primitive.first_radius_derivative, adjoint.first)
         if primitive.first_radius > scalar(0.0):
             radius_bar -= separation_bar  # the radius moves point and separation alike
             if wp.static(midway):
                 radius_bar -= (scalar(1.0) - DEPTH_SHARE) * along_normal
         if side == 1:
             shape = s.model.pairs.second[pair]
-            radius_bar = wp.dot(primitive.second_rim, adjoint.second)
+            radius_bar = wp.dot(primitive.second_radius_derivative, adjoint.second)
             if primitive.second_radius > scalar(0.0):
                 radius_bar = -core_separation_bar
         core_point = select_vec3(side, primitive.first_point, primitive.second_point)
@@ -222,9 +223,19 @@ def contact_power_backward(
             tree, work, contact, s, world, row, s.model.shapes.link[shape], w, core_point, position_bar, rotation_bar
         )
         if s.contact_gradients.is_requested != 0:
-            scale = select_vec3(side, primitive.first_scale, primitive.second_scale)
-            tilt = select_vec3(side, adjoint.first_tilt, adjoint.second_tilt)
-            reference = select_vec3(side, adjoint.first_axis_normal, adjoint.second_axis_normal)
+            size_derivative = select_vec3(side, primitive.first_size_derivative, primitive.second_size_derivative)
+            direction_rotation = select_vec3(side, adjoint.first_direction_rotation, adjoint.second_direction_rotation)
+            direction = select_vec3(side, adjoint.first_direction, adjoint.second_direction)
             add_shape_gradient(
-                contact, s, world, shape, scale, core_point, position_bar, rotation_bar, radius_bar, tilt, reference
+                contact,
+                s,
+                world,
+                shape,
+                size_derivative,
+                core_point,
+                position_bar,
+                rotation_bar,
+                radius_bar,
+                direction_rotation,
+                direction,
             )

@@ -54,12 +54,12 @@ class ContactPrimitive:
     second_axis: vec3  # direction of a line, or from the center of a circle to its point
     first_radius: scalar  # about the core
     second_radius: scalar
-    first_scale: vec3  # derivative of the point with respect to the sizes of its shape, in its axes
-    second_scale: vec3
+    first_size_derivative: vec3  # derivative of the point with respect to the sizes of its shape, in its axes
+    second_size_derivative: vec3
     first_curvature: mat33  # derivative of a smooth surface's point with respect to the normal
     second_curvature: mat33
-    first_rim: vec3  # derivative of a point on a cap with respect to the radius of the cylinder
-    second_rim: vec3
+    first_radius_derivative: vec3  # derivative of a point on a cap with respect to the radius of the cylinder
+    second_radius_derivative: vec3
     first_is_scaled: int  # whether faces and edges rotate as the sizes grow
     second_is_scaled: int
     is_swapped: int  # whether the case describes the second shape and the first, in this order

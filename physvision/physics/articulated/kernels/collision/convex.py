@@ -15,11 +15,11 @@ from ..structs import HullModel
 from .closest_features import (
     Feature,
     axis_point,
+    line_line_primitive,
     material_point,
-    point_and_face,
+    point_face_primitive,
     smooth_primitive,
     support_feature,
-    two_lines,
 )
 from .contact_primitives import MIN_LENGTH, PARALLEL_SINE_SQUARED, POINTS, ContactPrimitive
 from .gjk import SeparatingDirection, Simplex, find_separating_direction
@@ -27,11 +27,11 @@ from .settings import COLLISION
 from .support_shapes import (
     CYLINDER,
     ConvexShape,
-    corner_position,
     face_towards,
     is_flat,
     separation_along,
     support_point,
+    vertex_position,
     world_face_normal,
 )
 
@@ -40,8 +40,8 @@ MAX_SEARCH_SEPARATION = wp.constant(scalar(COLLISION.max_search_separation))
 
 
 @wp.struct
-class SupportCorners:
-    """Corners of a polytope that form its closest point, by decreasing weight; -1 for none."""
+class SupportVertices:
+    """Vertices of a polytope that form its closest point, by decreasing weight; -1 for none."""
 
     first: int
     second: int
@@ -49,45 +49,45 @@ class SupportCorners:
 
 
 @wp.func
-def corner_weight(simplex: Simplex, corners: wp.vec4i, corner: int):
-    """Return the total weight of a corner in a simplex."""
+def vertex_weight(simplex: Simplex, vertices: wp.vec4i, vertex: int):
+    """Return the total weight of a vertex in a simplex."""
     weight = scalar(0.0)
     k = wp.int32(0)
     while k < simplex.count:
-        if corners[k] == corner:
+        if vertices[k] == vertex:
             weight += simplex.weight[k]
         k += 1
     return weight
 
 
 @wp.func
-def heaviest_corners(simplex: Simplex, corners: wp.vec4i):
-    """Return the up to three corners of a simplex with the largest weights."""
-    result = SupportCorners()
+def heaviest_vertices(simplex: Simplex, vertices: wp.vec4i):
+    """Return the up to three vertices of a simplex with the largest weights."""
+    result = SupportVertices()
     result.first = -1
     result.second = -1
     result.third = -1
     k = wp.int32(0)
     while k < simplex.count:
-        corner = corners[k]
-        if corner != result.first and corner != result.second and corner != result.third:
-            weight = corner_weight(simplex, corners, corner)
-            if result.first < 0 or weight > corner_weight(simplex, corners, result.first):
+        vertex = vertices[k]
+        if vertex != result.first and vertex != result.second and vertex != result.third:
+            weight = vertex_weight(simplex, vertices, vertex)
+            if result.first < 0 or weight > vertex_weight(simplex, vertices, result.first):
                 result.third = result.second
                 result.second = result.first
-                result.first = corner
-            elif result.second < 0 or weight > corner_weight(simplex, corners, result.second):
+                result.first = vertex
+            elif result.second < 0 or weight > vertex_weight(simplex, vertices, result.second):
                 result.third = result.second
-                result.second = corner
+                result.second = vertex
             else:
-                result.third = corner
+                result.third = vertex
         k += 1
     return result
 
 
 @wp.func
-def line_feature(s: ConvexShape, hulls: HullModel, support: SupportCorners, normal: vec3):
-    """Return the edge between the two heaviest corners, or the axis of a cylinder that lies on its side.
+def line_feature(s: ConvexShape, hulls: HullModel, support: SupportVertices, normal: vec3):
+    """Return the edge between the two heaviest vertices, or the axis of a cylinder that lies on its side.
 
     Else an empty point.
     """
@@ -99,8 +99,8 @@ def line_feature(s: ConvexShape, hulls: HullModel, support: SupportCorners, norm
             feature.is_line = 1
             feature.axis = axis
     elif support.second >= 0:
-        start = corner_position(s, hulls, support.first)
-        along = corner_position(s, hulls, support.second) - start
+        start = vertex_position(s, hulls, support.first)
+        along = vertex_position(s, hulls, support.second) - start
         feature = material_point(s, start)
         feature.is_line = 1
         feature.axis = along / wp.max(wp.length(along), MIN_LENGTH)
@@ -108,13 +108,13 @@ def line_feature(s: ConvexShape, hulls: HullModel, support: SupportCorners, norm
 
 
 @wp.func
-def corner_plane_normal(s: ConvexShape, hulls: HullModel, support: SupportCorners, normal: vec3):
-    """Return the normal of the plane through three corners, on the side of a given normal; else that one."""
+def vertex_plane_normal(s: ConvexShape, hulls: HullModel, support: SupportVertices, normal: vec3):
+    """Return the normal of the plane through three vertices, on the side of a given normal; else that one."""
     result = normal
     if support.third >= 0:
-        start = corner_position(s, hulls, support.first)
+        start = vertex_position(s, hulls, support.first)
         cross = wp.cross(
-            corner_position(s, hulls, support.second) - start, corner_position(s, hulls, support.third) - start
+            vertex_position(s, hulls, support.second) - start, vertex_position(s, hulls, support.third) - start
         )
         length = wp.length(cross)
         if length > MIN_LENGTH:
@@ -140,7 +140,7 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
     face = face_towards(b, hulls, n)
     if is_flat(b, face):
         m = world_face_normal(b, hulls, face)
-        primitive = point_and_face(
+        primitive = point_face_primitive(
             a, b, m, support_feature(a, hulls, -m, first), support_point(b, hulls, m).point, False
         )
         best = separation_along(a, b, hulls, m)
@@ -149,25 +149,25 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
         m = -world_face_normal(a, hulls, face)
         separation = separation_along(a, b, hulls, m)
         if separation > best + MIN_IMPROVEMENT * size:
-            primitive = point_and_face(
+            primitive = point_face_primitive(
                 a, b, m, support_feature(b, hulls, m, second), support_point(a, hulls, -m).point, True
             )
             best = separation
     if best < search.separation - MIN_IMPROVEMENT * size:
-        # Planes through three corners, for faces that are flat up to rounding.
-        first_support = heaviest_corners(search.simplex, search.simplex.first_corner)
-        second_support = heaviest_corners(search.simplex, search.simplex.second_corner)
+        # Planes through three vertices, for faces that are flat up to rounding.
+        first_support = heaviest_vertices(search.simplex, search.simplex.first_vertex)
+        second_support = heaviest_vertices(search.simplex, search.simplex.second_vertex)
         if second_support.third >= 0:
-            m = corner_plane_normal(b, hulls, second_support, n)
+            m = vertex_plane_normal(b, hulls, second_support, n)
             separation = separation_along(a, b, hulls, m)
             if separation > best + MIN_IMPROVEMENT * size:
-                primitive = point_and_face(a, b, m, support_feature(a, hulls, -m, first), second, False)
+                primitive = point_face_primitive(a, b, m, support_feature(a, hulls, -m, first), second, False)
                 best = separation
         if first_support.third >= 0:
-            m = corner_plane_normal(a, hulls, first_support, n)
+            m = vertex_plane_normal(a, hulls, first_support, n)
             separation = separation_along(a, b, hulls, m)
             if separation > best + MIN_IMPROVEMENT * size:
-                primitive = point_and_face(a, b, m, support_feature(b, hulls, m, second), first, True)
+                primitive = point_face_primitive(a, b, m, support_feature(b, hulls, m, second), first, True)
                 best = separation
         first_line = line_feature(a, hulls, first_support, n)
         second_line = line_feature(b, hulls, second_support, n)
@@ -179,7 +179,7 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
                 m = -m
             separation = separation_along(a, b, hulls, m)
             if separation > best + MIN_IMPROVEMENT * size:
-                primitive = two_lines(a, b, m, first_line, second_line)
+                primitive = line_line_primitive(a, b, m, first_line, second_line)
                 best = separation
         choice = wp.int32(0)
         while choice < 3 and best < search.separation - MIN_IMPROVEMENT * size:
@@ -198,8 +198,8 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
                     best = separation
             choice += 1
         if best < search.separation - MIN_IMPROVEMENT * size:
-            # Corners that coincide, or edges that are parallel: the normal of the search, on the second shape.
-            primitive = point_and_face(
+            # Vertices that coincide, or edges that are parallel: the normal of the search, on the second shape.
+            primitive = point_face_primitive(
                 a, b, n, support_feature(a, hulls, -n, first), support_point(b, hulls, n).point, False
             )
             primitive.is_ambiguous = 1

@@ -13,7 +13,7 @@ from ..spatial.vectors import column, zero3
 from .contact_primitives import FACE, LINE_SMOOTH, LINES, MIN_LENGTH, POINT_LINE, SMOOTH, ContactPrimitive, ShapePose
 from .settings import COLLISION
 
-ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
+SURFACE_TOLERANCE = wp.constant(scalar(COLLISION.surface_tolerance))
 MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
 
@@ -32,10 +32,10 @@ def point_cylinder(primitive: ContactPrimitive, b: ShapePose):
     axial_distance = wp.abs(along) - scalar(0.5) * b.size[2]
     radial_distance = length - b.size[0]
     primitive.second_axis = axis
-    primitive.second_scale = zero3()
+    primitive.second_size_derivative = zero3()
     primitive.second_radius = scalar(0.0)
-    primitive.second_rim = zero3()
-    half = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
+    primitive.second_radius_derivative = zero3()
+    end_derivative = vec3(scalar(0.0), scalar(0.0), scalar(0.5) * end)
     if axial_distance > scalar(0.0) and radial_distance > scalar(0.0):
         primitive.form = SMOOTH
         primitive.second_point = b.origin + scalar(0.5) * b.size[2] * end * axis + b.size[0] * outward
@@ -46,14 +46,14 @@ def point_cylinder(primitive: ContactPrimitive, b: ShapePose):
         primitive.second_curvature = (
             b.size[0] / wp.max(wp.length(radial_normal), MIN_LENGTH) * wp.outer(tangent, tangent)
         )
-        primitive.second_scale = half
-        primitive.second_rim = outward
+        primitive.second_size_derivative = end_derivative
+        primitive.second_radius_derivative = outward
         primitive.separation = wp.length(difference) - primitive.first_radius
     elif axial_distance > radial_distance:
         primitive.form = FACE
         primitive.normal = end * axis
         primitive.second_point = primitive.first_point - axial_distance * primitive.normal
-        primitive.second_scale = half
+        primitive.second_size_derivative = end_derivative
         primitive.separation = axial_distance - primitive.first_radius
     else:
         primitive.form = POINT_LINE
@@ -89,7 +89,7 @@ def segment_cylinder(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
         interval = make_bracket(low, high, value_low, value_high)
         value = scalar(1.0)
         for _step in range(MAX_ITERATIONS):
-            if wp.abs(value) > ROUNDING and interval.high - interval.low > ROUNDING * a.size[2]:
+            if wp.abs(value) > SURFACE_TOLERANCE and interval.high - interval.low > SURFACE_TOLERANCE * a.size[2]:
                 s = secant_estimate(interval)
                 value = cylinder_distance_slope(primitive, s, a.origin, axis, b)
                 interval = narrow_bracket(interval, s, value, value < scalar(0.0))
@@ -97,12 +97,12 @@ def segment_cylinder(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     primitive.first_radius = a.size[0]
     primitive = point_cylinder(primitive, b)
     primitive.first_axis = axis
-    primitive.first_scale = zero3()
+    primitive.first_size_derivative = zero3()
     if is_inside != 0:
         if primitive.form == POINT_LINE:
             primitive.form = LINES
         elif primitive.form == SMOOTH:
             primitive.form = LINE_SMOOTH
     else:
-        primitive.first_scale = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
+        primitive.first_size_derivative = vec3(scalar(0.0), scalar(0.0), wp.sign(s) * scalar(0.5))
     return primitive

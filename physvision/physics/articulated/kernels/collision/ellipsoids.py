@@ -19,7 +19,7 @@ from .contact_primitives import (
 )
 from .settings import COLLISION
 
-ROUNDING = wp.constant(scalar(COLLISION.surface_tolerance))
+SURFACE_TOLERANCE = wp.constant(scalar(COLLISION.surface_tolerance))
 MAX_ROOT_STEPS = wp.constant(COLLISION.max_root_steps)
 MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
 
@@ -33,7 +33,7 @@ def ellipsoid_support(rotation: mat33, radii: vec3, normal: vec3):
 
 
 @wp.func
-def ellipsoid_scale(rotation: mat33, radii: vec3, offset: vec3):
+def ellipsoid_size_derivative(rotation: mat33, radii: vec3, offset: vec3):
     """Return the motion of a point, given relative to the center, as the radii grow."""
     local = transpose_product(rotation, offset)
     return vec3(local[0] / radii[0], local[1] / radii[1], local[2] / radii[2])
@@ -48,8 +48,8 @@ def ellipsoid_curvature(rotation: mat33, radii: vec3, normal: vec3):
     x = elementwise_product(radii, stretched) / size
     z = scalar(0.0)
     squares = elementwise_product(radii, radii)
-    own = mat33(squares[0], z, z, z, squares[1], z, z, z, squares[2]) - wp.outer(x, x)
-    return rotation * (own / size) * wp.transpose(rotation)
+    local_curvature = mat33(squares[0], z, z, z, squares[1], z, z, z, squares[2]) - wp.outer(x, x)
+    return rotation * (local_curvature / size) * wp.transpose(rotation)
 
 
 @wp.func
@@ -61,7 +61,7 @@ def closest_root(y: vec3, radii: vec3):
     t = low
     change = scalar(1.0)
     for _step in range(MAX_ROOT_STEPS):
-        if change > ROUNDING * wp.dot(radii, radii):
+        if change > SURFACE_TOLERANCE * wp.dot(radii, radii):
             value = scalar(-1.0)
             slope = scalar(0.0)
             for k in range(3):
@@ -99,7 +99,7 @@ def point_ellipsoid(primitive: ContactPrimitive, b: ShapePose):
     )
     primitive.second_point = b.origin + ellipsoid_support(b.rotation, b.size, primitive.normal)
     primitive.second_curvature = ellipsoid_curvature(b.rotation, b.size, primitive.normal)
-    primitive.second_scale = ellipsoid_scale(b.rotation, b.size, primitive.second_point - b.origin)
+    primitive.second_size_derivative = ellipsoid_size_derivative(b.rotation, b.size, primitive.second_point - b.origin)
     primitive.separation = (
         wp.dot(primitive.normal, primitive.first_point - primitive.second_point) - primitive.first_radius
     )
@@ -113,7 +113,7 @@ def ellipsoid_plane(primitive: ContactPrimitive, a: ShapePose, b: ShapePose):
     primitive.normal = column(b.rotation, 2)
     primitive.first_point = a.origin - ellipsoid_support(a.rotation, a.size, primitive.normal)
     primitive.first_curvature = ellipsoid_curvature(a.rotation, a.size, primitive.normal)
-    primitive.first_scale = ellipsoid_scale(a.rotation, a.size, primitive.first_point - a.origin)
+    primitive.first_size_derivative = ellipsoid_size_derivative(a.rotation, a.size, primitive.first_point - a.origin)
     primitive.separation = wp.dot(primitive.normal, primitive.first_point - b.origin)
     primitive.second_point = primitive.first_point - primitive.separation * primitive.normal
     primitive.form = SMOOTH_FACE

@@ -15,12 +15,12 @@ from .closest_features import (
     Feature,
     axis_point,
     finish_primitive,
+    line_line_primitive,
     material_point,
-    point_and_face,
-    rim_direction,
+    point_face_primitive,
+    radius_derivative,
     smooth_primitive,
     support_feature,
-    two_lines,
 )
 from .contact_primitives import (
     LINE_SMOOTH,
@@ -32,7 +32,7 @@ from .contact_primitives import (
     ContactPrimitive,
     is_ambiguous,
 )
-from .support_shapes import CYLINDER, ConvexShape, convex_shape, size_scale
+from .support_shapes import CYLINDER, ConvexShape, convex_shape, size_derivative
 
 UNKNOWN = wp.constant(-1)  # form of features whose separation at other poses is not known
 
@@ -87,7 +87,7 @@ def fixed_feature(s: ConvexShape, local: vec3, local_axis: vec3, radius: scalar)
         if radius > scalar(0.0):
             feature = axis_point(s, point)
         else:
-            feature.rim = rim_direction(s, point)
+            feature.radius_derivative = radius_derivative(s, point)
     feature.axis = s.rotation * local_axis
     return feature
 
@@ -101,12 +101,12 @@ def straight_primitive(a: ConvexShape, b: ConvexShape, normal: vec3, left: Featu
     if left.is_line != 0:
         primitive.form = LINE_SMOOTH
         left.point = left.point - wp.dot(left.axis, difference) * left.axis
-        left.scale = size_scale(a, left.point)
+        left.size_derivative = size_derivative(a, left.point)
     elif right.is_line != 0:
         primitive.form = LINE_SMOOTH
         primitive.is_swapped = 1
         right.point = right.point + wp.dot(right.axis, difference) * right.axis
-        right.scale = size_scale(b, right.point)
+        right.size_derivative = size_derivative(b, right.point)
     difference = left.point - right.point
     primitive.normal = wp.sign(wp.dot(difference, normal)) * difference / wp.max(wp.length(difference), MIN_LENGTH)
     return finish_primitive(primitive, a, b, left, right)
@@ -125,11 +125,11 @@ def fixed_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, features: 
             n = a.rotation * features.normal
             if features.second_is_round != 0:
                 second = support_feature(b, hulls, n, second.point)
-            primitive = point_and_face(a, b, n, second, first.point, True)
+            primitive = point_face_primitive(a, b, n, second, first.point, True)
         else:
             if features.first_is_round != 0:
                 first = support_feature(a, hulls, -primitive.normal, first.point)
-            primitive = point_and_face(a, b, primitive.normal, first, second.point, False)
+            primitive = point_face_primitive(a, b, primitive.normal, first, second.point, False)
     elif features.form == LINES:
         cross = wp.cross(first.axis, second.axis)
         length = wp.length(cross)
@@ -137,7 +137,7 @@ def fixed_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, features: 
             n = wp.sign(wp.dot(cross, primitive.normal)) * cross / length
             first.is_line = 1
             second.is_line = 1
-            primitive = two_lines(a, b, n, first, second)
+            primitive = line_line_primitive(a, b, n, first, second)
     elif features.form == SMOOTH or features.form == LINE_SMOOTH:
         if features.form == LINE_SMOOTH:
             first.is_line = wp.int32(features.is_swapped == 0)
@@ -170,11 +170,11 @@ def store_impact(contact: Contact, world: int, row: int, primitive: ContactPrimi
 
 
 @wp.func
-def cap_rim(s: ConvexShape, point: vec3, radius: scalar):
+def cap_radius_derivative(s: ConvexShape, point: vec3, radius: scalar):
     """Return the motion of a point on the surface of a cylinder as its radius grows; zero for other shapes."""
     rim = vec3()
     if s.kind == CYLINDER and radius == scalar(0.0):
-        rim = rim_direction(s, point)
+        rim = radius_derivative(s, point)
     return rim
 
 
@@ -191,8 +191,8 @@ def stored_impact(contact: Contact, s: System, world: int, row: int, pair: int):
     primitive.second_point = vec3(points[2, 0], points[2, 1], points[2, 2])
     primitive.first_radius = contact.events.first_radius[world, row]
     primitive.second_radius = contact.events.second_radius[world, row]
-    primitive.first_scale = size_scale(a, primitive.first_point)
-    primitive.second_scale = size_scale(b, primitive.second_point)
-    primitive.first_rim = cap_rim(a, primitive.first_point, primitive.first_radius)
-    primitive.second_rim = cap_rim(b, primitive.second_point, primitive.second_radius)
+    primitive.first_size_derivative = size_derivative(a, primitive.first_point)
+    primitive.second_size_derivative = size_derivative(b, primitive.second_point)
+    primitive.first_radius_derivative = cap_radius_derivative(a, primitive.first_point, primitive.first_radius)
+    primitive.second_radius_derivative = cap_radius_derivative(b, primitive.second_point, primitive.second_radius)
     return primitive

@@ -20,7 +20,7 @@ from .contact_primitives import MIN_LENGTH
 from .penetration import least_penetration_normal
 from .settings import COLLISION
 from .support_shapes import (
-    MAX_EXHAUSTIVE_CORNERS,
+    MAX_EXHAUSTIVE_VERTICES,
     POLYTOPE,
     ConvexShape,
     separation_along,
@@ -45,8 +45,8 @@ class Simplex:
     difference: mat43
     first: mat43
     second: mat43
-    first_corner: wp.vec4i
-    second_corner: wp.vec4i
+    first_vertex: wp.vec4i
+    second_vertex: wp.vec4i
     weight: vec4
     shortest: vec3
 
@@ -134,8 +134,8 @@ def reduce_simplex(s: Simplex):
             s.difference[remaining] = s.difference[k]
             s.first[remaining] = s.first[k]
             s.second[remaining] = s.second[k]
-            s.first_corner[remaining] = s.first_corner[k]
-            s.second_corner[remaining] = s.second_corner[k]
+            s.first_vertex[remaining] = s.first_vertex[k]
+            s.second_vertex[remaining] = s.second_vertex[k]
             remaining += 1
         k += 1
     s.count = remaining
@@ -144,10 +144,10 @@ def reduce_simplex(s: Simplex):
 
 @wp.func
 def contains_difference(s: Simplex, first: int, second: int):
-    """Return True if the difference of two corners is part of the simplex."""
+    """Return True if the difference of two vertices is part of the simplex."""
     result = bool(False)
     for k in range(s.count):
-        if first >= 0 and second >= 0 and s.first_corner[k] == first and s.second_corner[k] == second:
+        if first >= 0 and second >= 0 and s.first_vertex[k] == first and s.second_vertex[k] == second:
             result = bool(True)
     return result
 
@@ -162,21 +162,21 @@ def shortest_difference(a: ConvexShape, b: ConvexShape, hulls: HullModel, shift:
         iterations -= 1
         first = support_point(a, hulls, -direction)
         second = support_point(b, hulls, direction)
-        a.start_corner = wp.max(first.corner, 0)
-        b.start_corner = wp.max(second.corner, 0)
+        a.start_vertex = wp.max(first.vertex, 0)
+        b.start_vertex = wp.max(second.vertex, 0)
         difference = first.point + shift - second.point
         length = wp.length(s.shortest)
         if s.count > 0:
             progress = wp.dot(s.shortest, s.shortest - difference)
-            if progress <= LENGTH_TOLERANCE * size * length or contains_difference(s, first.corner, second.corner):
+            if progress <= LENGTH_TOLERANCE * size * length or contains_difference(s, first.vertex, second.vertex):
                 iterations = 0
         if iterations > 0:
             extended = s
             extended.difference[s.count] = difference
             extended.first[s.count] = first.point
             extended.second[s.count] = second.point
-            extended.first_corner[s.count] = first.corner
-            extended.second_corner[s.count] = second.corner
+            extended.first_vertex[s.count] = first.vertex
+            extended.second_vertex[s.count] = second.vertex
             extended.count = s.count + 1
             extended = reduce_simplex(extended)
             if s.count > 0 and wp.length(extended.shortest) >= length:
@@ -194,7 +194,7 @@ def best_face_normal(s: ConvexShape, a: ConvexShape, b: ConvexShape, hulls: Hull
     if s.first_face == b.first_face:
         orientation = scalar(1.0)
     max_separation = separation_along(a, b, hulls, best)
-    if s.kind == POLYTOPE and s.num_faces <= MAX_EXHAUSTIVE_CORNERS:
+    if s.kind == POLYTOPE and s.num_faces <= MAX_EXHAUSTIVE_VERTICES:
         for face in range(s.first_face, s.first_face + s.num_faces):
             normal = orientation * world_face_normal(s, hulls, face)
             separation = separation_along(a, b, hulls, normal)

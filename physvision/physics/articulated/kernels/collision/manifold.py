@@ -14,10 +14,17 @@ import warp as wp
 from ..precision import mat43, scalar, vec3, vec4
 from ..spatial.vectors import column
 from ..structs import HullModel
-from .closest_features import axis_point, material_point, point_and_face, rim_direction, rim_point, two_lines
+from .closest_features import (
+    axis_point,
+    line_line_primitive,
+    material_point,
+    point_face_primitive,
+    radius_derivative,
+    rim_point,
+)
 from .contact_primitives import MIN_LENGTH, ContactPrimitive
 from .settings import COLLISION
-from .support_shapes import CYLINDER, ConvexShape, corner_position, face_towards, is_flat, world_face_normal
+from .support_shapes import CYLINDER, ConvexShape, face_towards, is_flat, vertex_position, world_face_normal
 
 HEIGHT_WEIGHT = wp.constant(scalar(COLLISION.height_weight))
 MIN_FACING_COSINE = wp.constant(scalar(COLLISION.min_facing_cosine))
@@ -48,7 +55,7 @@ def flat_side(s: ConvexShape, hulls: HullModel, direction: vec3):
     if face >= 0:
         result.first = hulls.loop_start[face]
         result.count = hulls.loop_start[face + 1] - result.first
-        result.point = corner_position(s, hulls, hulls.loop[result.first])
+        result.point = vertex_position(s, hulls, hulls.loop[result.first])
         result.radius = s.radius
         if is_flat(s, face):
             result.is_face = 1
@@ -61,7 +68,7 @@ def flat_side(s: ConvexShape, hulls: HullModel, direction: vec3):
 @wp.func
 def loop_corner(s: ConvexShape, flat: FlatSide, hulls: HullModel, k: int):
     """Return corner k of a flat side, counted around it."""
-    return corner_position(s, hulls, hulls.loop[flat.first + k % flat.count])
+    return vertex_position(s, hulls, hulls.loop[flat.first + k % flat.count])
 
 
 @wp.func
@@ -89,7 +96,7 @@ def corner_feature(s: ConvexShape, flat: FlatSide, point: vec3, direction: vec3)
     feature = material_point(s, point)
     if s.kind == CYLINDER:
         if flat.is_face != 0:
-            feature.rim = rim_direction(s, point)
+            feature.radius_derivative = radius_derivative(s, point)
         else:
             feature = rim_point(s, direction, wp.sign(wp.dot(column(s.rotation, 2), point - s.origin)))
     return feature
@@ -102,7 +109,7 @@ def border_feature(s: ConvexShape, flat: FlatSide, start: vec3, end: vec3):
     feature = material_point(s, start)
     if s.kind == CYLINDER:
         if flat.is_face != 0:
-            feature.rim = rim_direction(s, start)
+            feature.radius_derivative = radius_derivative(s, start)
         else:
             feature = axis_point(s, start)
     feature.is_line = 1
@@ -183,9 +190,9 @@ def crossing(a: ConvexShape, b: ConvexShape, s: ConvexShape, o: ConvexShape, sid
             side_line.radius = sides.side.radius
             face_line = border_feature(s, sides.face, p, p + d)
             if sides.on_first != 0:
-                primitive = two_lines(a, b, -direction, face_line, side_line)
+                primitive = line_line_primitive(a, b, -direction, face_line, side_line)
             else:
-                primitive = two_lines(a, b, direction, side_line, face_line)
+                primitive = line_line_primitive(a, b, direction, side_line, face_line)
     return primitive
 
 
@@ -208,13 +215,13 @@ def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullMo
         p = loop_corner(o, sides.side, hulls, k)
         corner = corner_feature(o, sides.side, p, -sides.face.normal)
         if is_within(s, sides.face, hulls, corner.point, sides.face.normal):
-            primitive = point_and_face(a, b, toward_first, corner, sides.face.point, sides.on_first != 0)
+            primitive = point_face_primitive(a, b, toward_first, corner, sides.face.point, sides.on_first != 0)
     elif k < sides.side.count + sides.face.count:
         if sides.side.is_face != 0 and -wp.dot(sides.side.normal, sides.face.normal) > MIN_FACING_COSINE:
             p = loop_corner(s, sides.face, hulls, k - sides.side.count)
             if is_within(o, sides.side, hulls, p, sides.side.normal):
                 corner = corner_feature(s, sides.face, p, -sides.side.normal)
-                primitive = point_and_face(a, b, out, corner, sides.side.point, sides.on_first == 0)
+                primitive = point_face_primitive(a, b, out, corner, sides.side.point, sides.on_first == 0)
     else:
         primitive = crossing(a, b, s, o, sides, hulls, k - sides.side.count - sides.face.count)
     return primitive

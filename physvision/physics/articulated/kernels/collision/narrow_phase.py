@@ -29,7 +29,7 @@ from ..structs import (
     TreeStruct,
     Workspace,
 )
-from .closest_points import CONVEX, SEGMENT_SEGMENT, closest_points, range_beside
+from .closest_points import CONVEX, SEGMENT_SEGMENT, closest_points, parallel_interval
 from .contact_primitives import LINES, MIN_LENGTH, ContactPrimitive, ShapePose
 from .convex import convex_primitive
 from .joint_limits import limit_separation, update_limit_positions
@@ -58,13 +58,13 @@ def update_poses(tree: Tree, contact: Contact, s: System, world: int, q: Array3d
                 offset = offset + transpose_product(rotation, read3(q, world, row, p))
                 p += 3
             rotation = wp.transpose(quaternion_matrix(read4(q, world, row, p))) * rotation
-        own = wp.transpose(rotation)
+        link_rotation = wp.transpose(rotation)
         parent = tree.parent[i]
         if parent >= 0:
             parent_rotation = contact.detection.link_rotation[world, parent]
             offset = contact.detection.link_origin[world, parent] + parent_rotation * offset
-            own = parent_rotation * own
-        contact.detection.link_rotation[world, i] = own
+            link_rotation = parent_rotation * link_rotation
+        contact.detection.link_rotation[world, i] = link_rotation
         contact.detection.link_origin[world, i] = offset
     update_shape_poses(contact, s, world, contact.detection.link_rotation)
     update_limit_positions(tree, contact, s, world, q, row)
@@ -94,7 +94,7 @@ def copy_link_rotations(tree: Tree, work: Workspace, contact: Contact, world: in
 @wp.func
 def update_shape_poses(contact: Contact, s: System, world: int, rotation: Mat33Array2d):
     """Compute the poses of shapes from those of their links."""
-    contact.detection.placement[world] = contact.detection.placement[world] + 1
+    contact.detection.pose_version[world] = contact.detection.pose_version[world] + 1
     for shape in range(s.model.shapes.count):
         orientation = s.model.shapes.rotation[world, shape]
         offset = s.model.shapes.offset[world, shape]
@@ -119,9 +119,9 @@ def convex_pair_primitive(contact: Contact, s: System, world: int, pair: int):
     b = convex_shape(contact, s, world, s.model.pairs.second[pair])
     hulls = hull_table(s.model)
     primitive = ContactPrimitive()
-    if pair == start or contact.detection.cached_placement[world, start] != contact.detection.placement[world]:
+    if pair == start or contact.detection.cached_pose_version[world, start] != contact.detection.pose_version[world]:
         primitive = convex_primitive(a, b, hulls)
-        contact.detection.cached_placement[world, start] = contact.detection.placement[world]
+        contact.detection.cached_pose_version[world, start] = contact.detection.pose_version[world]
         contact.detection.cached_normal[world, start] = primitive.normal
         contact.detection.cached_separation[world, start] = primitive.separation
         if manifold_rows > 0:
@@ -173,15 +173,16 @@ def pair_primitive(contact: Contact, s: System, world: int, pair: int):
 
 @wp.func(inline=True)
 def contact_primitive(contact: Contact, s: System, world: int, pair: int):
-    """Return the primitive of a pair that may be a contact: the closest points of two segments are if they cross.
+    """Return the primitive of a pair, with `ABSENT_SEPARATION` for segments whose contacts are other pairs.
 
-    Where they lie beside each other, an end is closest, which has a row of its own.
+    Where two segments lie beside each other, the ends of the part that they share are contacts, and have pairs of their
+    own.
     """
     primitive = pair_primitive(contact, s, world, pair)
     if s.model.pairs.kind[pair] == SEGMENT_SEGMENT and primitive.form != LINES:
         group = s.model.pairs.group[pair]
         if s.model.groups.start[group + 1] > pair + 1:
-            low, high = range_beside(
+            low, high = parallel_interval(
                 shape_pose(contact, s, world, s.model.pairs.first[pair]),
                 shape_pose(contact, s, world, s.model.pairs.second[pair]),
             )
@@ -198,7 +199,8 @@ def candidate_separation(contact: Contact, s: System, world: int, pair: int):
     return pair_primitive(contact, s, world, pair).separation
 
 
-# Share of the separation between the first surface and the contact point.
+# Distance of the contact point from the first surface as a fraction of the separation; without `midway` it lies on the
+# second surface.
 DEPTH_SHARE = wp.constant(scalar(0.5 if midway else 1.0))
 
 
@@ -261,20 +263,17 @@ def follows_axis(contact: Contact, s: System, world: int, pair: int, normal: vec
 
 @wp.func(inline=True)
 def tangent_hint(contact: Contact, s: System, world: int, pair: int, normal: vec3):
-    """Return the direction that the first tangent is nearest to, for contact midway.
-
-    Along a capsule on a plane, or y or z.
-    """
+    """Return the direction that the first tangent is nearest to: the axis of a capsule on a plane, or y or z."""
     z = scalar(0.0)
     unit = scalar(1.0)
-    side = select_vec3(wp.int32(wp.abs(normal[1]) >= scalar(0.5)), vec3(z, unit, z), vec3(z, z, unit))
-    return select_vec3(follows_axis(contact, s, world, pair, normal), side, first_shape_axis(contact, s, world, pair))
+    axis = select_vec3(wp.int32(wp.abs(normal[1]) >= scalar(0.5)), vec3(z, unit, z), vec3(z, z, unit))
+    return select_vec3(follows_axis(contact, s, world, pair, normal), axis, first_shape_axis(contact, s, world, pair))
 
 
 @wp.func
-def frame_along(side: vec3, normal: vec3):
-    """Return as rows a unit normal, the direction nearest to `side` perpendicular to it, and the third direction."""
-    first = tangential_part(side, normal)
+def frame_along(direction: vec3, normal: vec3):
+    """Return a frame as rows: a unit normal, the direction across it that is nearest to `direction`, and the third."""
+    first = tangential_part(direction, normal)
     first = first / wp.max(wp.length(first), MIN_LENGTH)
     return wp.matrix_from_rows(normal, first, wp.cross(normal, first))
 
@@ -326,9 +325,9 @@ def write_contact_jacobian(
     pair: int,
     primitive: ContactPrimitive,
 ):
-    """Write path, frame and Jacobian of contact `slot`: the links that move it, outermost first.
+    """Write frame, Jacobian and path of contact `slot`; the path lists the links that move it, outermost first.
 
-    Links are where `forward_kinematics` left them, and so are the shapes.
+    The poses of links and shapes are those after `forward_kinematics`.
     """
     frame = pair_frame(contact, s, world, pair, primitive.normal)
     contact.blocks.frame[world, slot] = frame

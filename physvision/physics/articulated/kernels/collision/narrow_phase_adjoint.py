@@ -169,8 +169,8 @@ def separation_backward(
         point = primitive.first_point
         position_bar = adjoint.first
         rotation_bar = adjoint.first_rotation
-        scale = primitive.first_scale
-        radius_bar = adjoint.rim_radius + wp.dot(primitive.first_rim, position_bar)
+        scale = primitive.first_size_derivative
+        radius_bar = adjoint.rim_radius + wp.dot(primitive.first_radius_derivative, position_bar)
         if primitive.first_radius > scalar(0.0):
             radius_bar -= separation_bar
         if side == 1:
@@ -178,8 +178,8 @@ def separation_backward(
             point = primitive.second_point
             position_bar = adjoint.second
             rotation_bar = adjoint.second_rotation
-            scale = primitive.second_scale
-            radius_bar = wp.dot(primitive.second_rim, position_bar)
+            scale = primitive.second_size_derivative
+            radius_bar = wp.dot(primitive.second_radius_derivative, position_bar)
             if primitive.second_radius > scalar(0.0):
                 radius_bar = -separation_bar
         link = s.model.shapes.link[shape]

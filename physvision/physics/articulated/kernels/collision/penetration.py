@@ -47,7 +47,7 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
     if (a.kind != POLYTOPE and a.kind != ROUNDED) or (b.kind != POLYTOPE and b.kind != ROUNDED):
         tolerance = ROUND_TOLERANCE * size
     points = wp.zeros(shape=MAX_POINTS, dtype=vec3)
-    corner = wp.zeros(shape=(MAX_FACES, 3), dtype=wp.int32)
+    vertex = wp.zeros(shape=(MAX_FACES, 3), dtype=wp.int32)
     outward = wp.zeros(shape=MAX_FACES, dtype=vec3)
     distance = wp.zeros(shape=MAX_FACES, dtype=scalar)
     is_visible = wp.zeros(shape=MAX_FACES, dtype=wp.int32)
@@ -91,12 +91,12 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
         count = MAX_POINTS
         faces = 0
     for face in range(faces):
-        # Corners (0, 2, 1) and (k, k + 1, 3), counterclockwise as seen from outside.
-        corner[face, 0] = wp.where(face == 3, 0, face)
-        corner[face, 1] = wp.where(face == 3, 2, (face + 1) % 3)
-        corner[face, 2] = wp.where(face == 3, 1, 3)
-        p = points[corner[face, 0]]
-        normal = wp.normalize(wp.cross(points[corner[face, 1]] - p, points[corner[face, 2]] - p))
+        # Vertices (0, 2, 1) and (k, k + 1, 3), counterclockwise as seen from outside.
+        vertex[face, 0] = wp.where(face == 3, 0, face)
+        vertex[face, 1] = wp.where(face == 3, 2, (face + 1) % 3)
+        vertex[face, 2] = wp.where(face == 3, 1, 3)
+        p = points[vertex[face, 0]]
+        normal = wp.normalize(wp.cross(points[vertex[face, 1]] - p, points[vertex[face, 2]] - p))
         outward[face] = normal
         distance[face] = wp.dot(normal, p)
     while count < MAX_POINTS:
@@ -129,14 +129,14 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                     visible_count += 1
             for row in range(visible_count):
                 for k in range(3):
-                    first = corner[visible[row], k]
-                    second = corner[visible[row], (k + 1) % 3]
+                    first = vertex[visible[row], k]
+                    second = vertex[visible[row], (k + 1) % 3]
                     is_horizon = bool(True)
                     for neighbor in range(visible_count):
                         for j in range(3):
                             if (
-                                corner[visible[neighbor], j] == second
-                                and corner[visible[neighbor], (j + 1) % 3] == first
+                                vertex[visible[neighbor], j] == second
+                                and vertex[visible[neighbor], (j + 1) % 3] == first
                             ):
                                 is_horizon = bool(False)
                     if is_horizon and edges < MAX_FACES:
@@ -150,9 +150,9 @@ def least_penetration_normal(a: ConvexShape, b: ConvexShape, hulls: HullModel, s
                 if slot < MAX_FACES:
                     first = edge_start[edge]
                     second = edge_end[edge]
-                    corner[slot, 0] = first
-                    corner[slot, 1] = second
-                    corner[slot, 2] = count
+                    vertex[slot, 0] = first
+                    vertex[slot, 1] = second
+                    vertex[slot, 2] = count
                     cross = wp.cross(points[second] - points[first], point - points[first])
                     length = wp.length(cross)
                     distance[slot] = REMOVED  # of a face without area

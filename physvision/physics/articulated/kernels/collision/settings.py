@@ -21,7 +21,7 @@ class CollisionSettings:
         min_tilt_sine: Sine below which a cylinder stands on its cap, or lies on its side. Raising it makes resting
             cylinders switch later. 1.0e-4 in float32.
         min_cap_cosine: Cosine above which the cap of a cylinder is its closest side; about 45 degrees.
-        max_exhaustive_corners: Number of corners up to which all are compared instead of climbing along edges; where
+        max_exhaustive_vertices: Number of vertices up to which all are compared instead of climbing along edges; where
             both take the same time.
         surface_tolerance: Relative change at which Newton iterations on smooth surfaces end. Raising it makes closest
             points less accurate. 1.0e-6 in float32.
@@ -77,7 +77,7 @@ class CollisionSettings:
     min_rim_sine: float = 1.0e-6
     min_tilt_sine: float = 1.0e-6
     min_cap_cosine: float = 0.7
-    max_exhaustive_corners: int = 32
+    max_exhaustive_vertices: int = 32
     surface_tolerance: float = 1.0e-15
     max_surface_iterations: int = 50
     max_root_steps: int = 60

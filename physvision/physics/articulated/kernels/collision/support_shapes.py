@@ -1,8 +1,8 @@
 """Convex shapes by their support function and their flat sides, for the general convex pair.
 
-A polytope has corners, given as shares of its sizes, and faces, loops of corners that run counterclockwise as seen from
-outside; with a radius about every point, a single corner is a sphere and two corners are a capsule. Cylinders and
-ellipsoids have support functions of their own; the corners of a cylinder are those of prisms inside it, on which it
+A polytope has vertices, given as shares of its sizes, and faces, loops of vertices that run counterclockwise as seen
+from outside; with a radius about every point, a single vertex is a sphere and two vertices are a capsule. Cylinders and
+ellipsoids have support functions of their own; the vertices of a cylinder are those of prisms inside it, on which it
 stands, and the ends of its axis.
 """
 
@@ -21,7 +21,7 @@ CYLINDER = wp.constant(2)
 ELLIPSOID = wp.constant(3)
 
 MIN_TILT_SINE = wp.constant(scalar(COLLISION.min_tilt_sine))
-MAX_EXHAUSTIVE_CORNERS = wp.constant(COLLISION.max_exhaustive_corners)
+MAX_EXHAUSTIVE_VERTICES = wp.constant(COLLISION.max_exhaustive_vertices)
 MIN_CAP_COSINE = wp.constant(scalar(COLLISION.min_cap_cosine))
 
 
@@ -33,22 +33,22 @@ class ConvexShape:
     rotation: mat33
     origin: vec3
     size: vec3
-    scale: vec3  # factors of corner coordinates
+    scale: vec3  # factors of vertex coordinates
     radius: scalar  # about the core
     bounding_radius: scalar  # about the origin
-    first_corner: int
-    num_corners: int
+    first_vertex: int
+    num_vertices: int
     first_face: int
     num_faces: int
-    start_corner: int  # corner at which a search for the farthest begins
+    start_vertex: int  # vertex at which a search for the farthest begins
 
 
 @wp.struct
 class SupportPoint:
-    """Point of a core that is farthest along a direction; for a polytope also the index of the corner."""
+    """Point of a core that is farthest along a direction; for a polytope also the index of the vertex."""
 
     point: vec3
-    corner: int
+    vertex: int
 
 
 @wp.func
@@ -58,12 +58,12 @@ def make_convex_shape(
     origin: vec3,
     size: vec3,
     bound: scalar,
-    first_corner: int,
-    corners: int,
+    first_vertex: int,
+    vertices: int,
     first_face: int,
     faces: int,
 ):
-    """Return the shape; its bounding radius is given as a share of the largest size if it has corners."""
+    """Return the shape; its bounding radius is given as a share of the largest size if it has vertices."""
     s = ConvexShape()
     s.kind = kind
     s.rotation = rotation
@@ -71,11 +71,11 @@ def make_convex_shape(
     s.size = size
     s.scale = size
     s.radius = scalar(0.0)
-    s.first_corner = first_corner
-    s.num_corners = corners
+    s.first_vertex = first_vertex
+    s.num_vertices = vertices
     s.first_face = first_face
     s.num_faces = faces
-    s.start_corner = first_corner
+    s.start_vertex = first_vertex
     s.bounding_radius = bound * wp.max(size[0], wp.max(size[1], size[2]))
     if kind == CYLINDER:
         s.scale = vec3(size[0], size[0], size[2])
@@ -87,26 +87,26 @@ def make_convex_shape(
 
 
 @wp.func
-def corner_position(s: ConvexShape, hulls: HullModel, k: int):
-    """Return the position of corner k in the world."""
-    return s.origin + s.rotation * elementwise_product(hulls.corner[k], s.scale)
+def vertex_position(s: ConvexShape, hulls: HullModel, k: int):
+    """Return the position of vertex k in the world."""
+    return s.origin + s.rotation * elementwise_product(hulls.vertex[k], s.scale)
 
 
 @wp.func
 def hill_climb_support(hulls: HullModel, start: int, direction: vec3):
-    """Return the farthest corner of a polytope along a direction, by edges that lead uphill from a start corner.
+    """Return the farthest vertex of a polytope along a direction, by edges that lead uphill from a start vertex.
 
-    A corner that is not the farthest has an uphill edge, since the shape is convex.
+    A vertex that is not the farthest has an uphill edge, since the shape is convex.
     """
     top = wp.int32(start)
-    best = wp.dot(direction, hulls.corner[top])
+    best = wp.dot(direction, hulls.vertex[top])
     is_climbing = bool(True)
     while is_climbing:
         is_climbing = bool(False)
         current = wp.int32(top)
         for edge in range(hulls.neighbor_start[current], hulls.neighbor_start[current + 1]):
             neighbor = hulls.neighbor[edge]
-            along = wp.dot(direction, hulls.corner[neighbor])
+            along = wp.dot(direction, hulls.vertex[neighbor])
             if along > best:
                 best = along
                 top = neighbor
@@ -118,7 +118,7 @@ def hill_climb_support(hulls: HullModel, start: int, direction: vec3):
 def support_point(s: ConvexShape, hulls: HullModel, direction: vec3):
     """Return the point of the core of a shape that is farthest along a direction."""
     support = SupportPoint()
-    support.corner = -1
+    support.vertex = -1
     if s.kind == ELLIPSOID:
         support.point = s.origin + ellipsoid_support(s.rotation, s.size, direction)
     elif s.kind == CYLINDER:
@@ -129,16 +129,16 @@ def support_point(s: ConvexShape, hulls: HullModel, direction: vec3):
         support.point = s.origin + s.rotation * vec3(scale * local[0], scale * local[1], end)
     else:
         local = elementwise_product(transpose_product(s.rotation, direction), s.scale)
-        if s.num_corners > MAX_EXHAUSTIVE_CORNERS:
-            support.corner = hill_climb_support(hulls, s.start_corner, local)
+        if s.num_vertices > MAX_EXHAUSTIVE_VERTICES:
+            support.vertex = hill_climb_support(hulls, s.start_vertex, local)
         else:
             best = scalar(-1.0e30)
-            for k in range(s.first_corner, s.first_corner + s.num_corners):
-                along = wp.dot(local, hulls.corner[k])
+            for k in range(s.first_vertex, s.first_vertex + s.num_vertices):
+                along = wp.dot(local, hulls.vertex[k])
                 if along > best:
                     best = along
-                    support.corner = k
-        support.point = corner_position(s, hulls, support.corner)
+                    support.vertex = k
+        support.point = vertex_position(s, hulls, support.vertex)
     return support
 
 
@@ -193,7 +193,7 @@ def is_flat(s: ConvexShape, face: int):
 
 
 @wp.func
-def size_scale(s: ConvexShape, point: vec3):
+def size_derivative(s: ConvexShape, point: vec3):
     """Return the motion of a point of a shape as its sizes grow, along its own axes.
 
     For a cylinder along its axis only.
@@ -208,7 +208,7 @@ def size_scale(s: ConvexShape, point: vec3):
 @wp.func(inline=True)
 def convex_shape(contact: Contact, s: System, world: int, shape: int):
     """Return a shape of the model as a convex shape."""
-    first_corner = s.model.shapes.first_corner[shape]
+    first_vertex = s.model.shapes.first_vertex[shape]
     first_face = s.model.shapes.first_face[shape]
     return make_convex_shape(
         s.model.shapes.kind[shape],
@@ -216,8 +216,8 @@ def convex_shape(contact: Contact, s: System, world: int, shape: int):
         contact.detection.shape_origin[world, shape],
         s.model.shapes.size[world, shape],
         s.model.shapes.bounding_radius[shape],
-        first_corner,
-        s.model.shapes.first_corner[shape + 1] - first_corner,
+        first_vertex,
+        s.model.shapes.first_vertex[shape + 1] - first_vertex,
         first_face,
         s.model.shapes.first_face[shape + 1] - first_face,
     )
@@ -227,4 +227,4 @@ def convex_shape(contact: Contact, s: System, world: int, shape: int):
 def hull_table(model: Model):
     """Return a copy of the hulls, apart from `model`, for functions that are not inlined."""
     h = model.hulls
-    return HullModel(h.corner, h.neighbor_start, h.neighbor, h.face_normal, h.loop_start, h.loop)
+    return HullModel(h.vertex, h.neighbor_start, h.neighbor, h.face_normal, h.loop_start, h.loop)

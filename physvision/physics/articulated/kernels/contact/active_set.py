@@ -27,7 +27,7 @@ LINEAR = wp.constant(2)
 
 MODE_TOLERANCE = wp.constant(scalar(SOLVER.mode_tolerance))
 NORMAL_RELAXATION = wp.constant(scalar(SOLVER.normal_relaxation))
-MIN_SIZE = wp.constant(scalar(SOLVER.min_size))
+MIN_DIVISOR = wp.constant(scalar(SOLVER.min_divisor))
 
 
 @wp.func
@@ -55,7 +55,7 @@ def gauss_seidel_sweep(contact: Contact, world: int, start: int, end: int, frict
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         bound = friction_scale * contact.blocks.friction[world, c]
-        own = contact.solver.delassus[world, c, c]
+        delassus_block = contact.solver.delassus[world, c, c]
         previous = contact.solver.impulse[world, c]
         velocity = contact.blocks.free_velocity[world, c]
         for n in range(start, end):
@@ -64,9 +64,11 @@ def gauss_seidel_sweep(contact: Contact, world: int, start: int, end: int, frict
         if contact.blocks.law[world, c] != CONTACT:
             change = wp.max(change, sweep_noncontact(contact, world, c, friction_scale, velocity))
             continue
-        normal = wp.max(scalar(0.0), previous[0] - NORMAL_RELAXATION * velocity[0] / own[0, 0])
-        velocity = velocity + (normal - previous[0]) * vec3(own[0, 0], own[1, 0], own[2, 0])
-        stiffness = wp.max(own[1, 1] + own[2, 2], MIN_SIZE)  # for contacts without tangents
+        normal = wp.max(scalar(0.0), previous[0] - NORMAL_RELAXATION * velocity[0] / delassus_block[0, 0])
+        velocity = velocity + (normal - previous[0]) * vec3(
+            delassus_block[0, 0], delassus_block[1, 0], delassus_block[2, 0]
+        )
+        stiffness = wp.max(delassus_block[1, 1] + delassus_block[2, 2], MIN_DIVISOR)  # for contacts without tangents
         first = previous[1] - velocity[1] / stiffness
         second = previous[2] - velocity[2] / stiffness
         length = wp.sqrt(first * first + second * second)
@@ -79,11 +81,11 @@ def gauss_seidel_sweep(contact: Contact, world: int, start: int, end: int, frict
         else:
             if length > bound or bound <= scalar(0.0):
                 mode = SLIDE
-                factor_to_cone = bound / wp.max(length, MIN_SIZE)
+                factor_to_cone = bound / wp.max(length, MIN_DIVISOR)
                 projected = vec3(normal, first * factor_to_cone, second * factor_to_cone)
             if normal <= scalar(0.0):
                 mode = OPEN
-        change = wp.max(change, wp.max(own[0, 0], stiffness) * max_abs(projected - previous))
+        change = wp.max(change, wp.max(delassus_block[0, 0], stiffness) * max_abs(projected - previous))
         contact.solver.impulse[world, c] = projected
         contact.solver.mode[world, c] = mode
     return change
@@ -94,7 +96,7 @@ def friction_direction(contact: Contact, world: int, c: int):
     """Return length (first) and direction of A_nn λ_t − u_t, along which a contact slides."""
     weight = contact.solver.delassus[world, c, c][0, 0]
     y = weight * contact.solver.impulse[world, c] - contact.solver.velocity[world, c]
-    length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), MIN_SIZE)
+    length = wp.max(wp.sqrt(y[1] * y[1] + y[2] * y[2]), MIN_DIVISOR)
     return vec3(length, y[1] / length, y[2] / length)
 
 

@@ -1,10 +1,10 @@
 """Impacts of features that arrive while other features of the same two convex shapes touch already.
 
-Such shapes have no separation that reaches zero: their closest points are held, or part, while another corner or edge
-comes down. At the end of the flight the rows that penetrate, with features that did not touch at its start, are
-those that have arrived. The deepest one is fixed to the shapes (`fixed_features`), and the flight ends at the root of
-its separation; if others penetrate there, at their root, and so on. So the time of impact is the root of a smooth
-function, and its derivative that of this function. The middle of the flight is searched once too.
+The separation of such shapes does not reach zero from above: their closest points stay in contact, or part, while
+another corner or edge approaches. At the end of the flight the rows that penetrate, with features that did not touch at
+its start, are those that have arrived. The deepest one is fixed to the shapes (`fixed_features`), and the flight ends
+at the root of its separation; if others penetrate there, at their root, and so on. So the time of impact is the root of
+a smooth function, and its derivative that of this function. The middle of the flight is searched once too.
 """
 
 import warp as wp
@@ -19,7 +19,7 @@ from ..structs import Contact, System, Tree, Workspace
 from .flight import move_along_flight
 from .settings import SOLVER
 
-ROUNDING = wp.constant(scalar(SOLVER.time_tolerance))
+TIME_TOLERANCE = wp.constant(scalar(SOLVER.time_tolerance))
 CONTACT_TOLERANCE = wp.constant(scalar(SOLVER.contact_tolerance))
 GRAZING_DISTANCE = wp.constant(scalar(SOLVER.grazing_distance))
 MAX_ITERATIONS = wp.constant(SOLVER.max_root_iterations)
@@ -35,7 +35,10 @@ def is_convex_group(s: System, start: int):
 
 @wp.func
 def watch_features(contact: Contact, s: System, world: int, group: int, is_watched: bool):
-    """Store the largest separation of the rows that are held; what is beyond arrives if it penetrates later."""
+    """Store the largest separation of the pairs of a group that are active contacts; other pairs may arrive later.
+
+    A pair whose features were farther apart at the start of the flight, and which penetrates during it, has arrived.
+    """
     start = s.model.groups.start[group]
     level = scalar(UNWATCHED)
     if is_watched:
@@ -112,7 +115,10 @@ def deepest_arrival(contact: Contact, s: System, world: int):
 
 @wp.func(inline=True)
 def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
-    """End the flight earlier, at the impact of features that arrive before; poses are those of any time of it."""
+    """End the flight earlier, at the impact of features that arrive before its end.
+
+    Poses are left at the end of the flight, or at any other time of it without an arrival.
+    """
     features = FixedFeatures()
     pair = wp.int32(-1)
     is_middle_searched = wp.int32(0)
@@ -135,7 +141,7 @@ def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world
             iteration = wp.int32(0)
             while (
                 iteration < MAX_ITERATIONS
-                and interval.high - interval.low > ROUNDING * time
+                and interval.high - interval.low > TIME_TOLERANCE * time
                 and interval.value_high < scalar(0.0)
             ):
                 t = secant_estimate(interval)

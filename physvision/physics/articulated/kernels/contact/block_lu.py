@@ -10,7 +10,7 @@ from ..spatial.vectors import transpose_product
 from ..structs import Contact
 from .settings import SOLVER
 
-ROUNDING = wp.constant(scalar(SOLVER.pivot_tolerance))
+PIVOT_TOLERANCE = wp.constant(scalar(SOLVER.pivot_tolerance))
 
 
 @wp.func
@@ -97,14 +97,14 @@ def factor_blocks(contact: Contact, world: int, start: int, blocks: int):
     floor = scalar(0.0)
     for k in range(start, end):
         for j in range(3):
-            floor = wp.max(floor, ROUNDING * wp.abs(contact.solver.matrix[world, k, k][j, j]))
+            floor = wp.max(floor, PIVOT_TOLERANCE * wp.abs(contact.solver.matrix[world, k, k][j, j]))
     for k in range(start, end):
-        own = factor_block(contact.solver.matrix[world, k, k], floor)
-        contact.solver.matrix[world, k, k] = own
+        factors = factor_block(contact.solver.matrix[world, k, k], floor)
+        contact.solver.matrix[world, k, k] = factors
         for c in range(k + 1, end):
-            contact.solver.matrix[world, k, c] = lower_solve_columns(own, contact.solver.matrix[world, k, c])
+            contact.solver.matrix[world, k, c] = lower_solve_columns(factors, contact.solver.matrix[world, k, c])
         for r in range(k + 1, end):
-            multiplier = upper_solve_rows(own, contact.solver.matrix[world, r, k])
+            multiplier = upper_solve_rows(factors, contact.solver.matrix[world, r, k])
             contact.solver.matrix[world, r, k] = multiplier
             for c in range(k + 1, end):
                 contact.solver.matrix[world, r, c] = (

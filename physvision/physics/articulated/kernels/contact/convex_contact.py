@@ -225,10 +225,10 @@ def cone_product(
     along = wp.dot(linear_part, linear_x) + wp.dot(angular_part, angular_x)
     normal_stiffness = stiffness / (ONE + friction * friction / ratio)
     tangent_stiffness = normal_stiffness * (lag[0] + length) / length
-    pull = normal_stiffness * (x[0] + along) - tangent_stiffness * along
-    first = friction * (pull * linear_part + tangent_stiffness * linear_x)
+    radial_factor = normal_stiffness * (x[0] + along) - tangent_stiffness * along
+    first = friction * (radial_factor * linear_part + tangent_stiffness * linear_x)
     first[0] = normal_stiffness * (x[0] + along)
-    return first, wp.cw_mul(coefficients, pull * angular_part + tangent_stiffness * angular_x)
+    return first, wp.cw_mul(coefficients, radial_factor * angular_part + tangent_stiffness * angular_x)
 
 
 @wp.func
@@ -370,8 +370,8 @@ def friction_gradient(
             bars[0] = -wp.dot(coefficients, angular_bars) / friction
     elif contact.blocks.law[world, c] == ELLIPTIC and mode == ON_CONE:
         linear_part, angular_part, length = scaled_lag(friction, coefficients, lag, angular)
-        linear_weight, turn_weight, _length = scaled_lag(friction, coefficients, weight, angular_weight)
-        along = (wp.dot(linear_part, linear_weight) + wp.dot(angular_part, turn_weight)) / length
+        scaled_weight, scaled_angular_weight, _length = scaled_lag(friction, coefficients, weight, angular_weight)
+        along = (wp.dot(linear_part, scaled_weight) + wp.dot(angular_part, scaled_angular_weight)) / length
         opening = lag[0] + length
         total = weight[0] + along
         square = friction * friction / ratio

@@ -34,7 +34,7 @@ from .settings import SOLVER
 MAX_STEPS = wp.constant(SOLVER.max_convex_steps)
 MAX_LINE_SEARCH = wp.constant(SOLVER.max_line_search)
 SLOPE_TOLERANCE = wp.constant(scalar(SOLVER.slope_tolerance))
-ROUNDING = wp.constant(scalar(SOLVER.step_tolerance))
+STEP_TOLERANCE = wp.constant(scalar(SOLVER.step_tolerance))
 QUADRATIC_STEP = wp.constant(scalar(SOLVER.quadratic_step))
 
 
@@ -310,7 +310,7 @@ def minimize_cost(tree: Tree, contact: Contact, world: int, count: int, ratio: s
         if is_unchanged and is_curved == 0:
             residual = scalar(0.0)
             is_searching = bool(False)
-        elif max_change <= ROUNDING * largest or step == MAX_STEPS:
+        elif max_change <= STEP_TOLERANCE * largest or step == MAX_STEPS:
             residual = max_gradient / wp.max(largest, max_gradient)
             is_searching = bool(False)
         elif is_unchanged and length == scalar(1.0) and max_change <= QUADRATIC_STEP * largest:

@@ -70,7 +70,7 @@ def write_half_jacobian(tree: Tree, work: Workspace, contact: Contact, world: in
     Column k of `inward_…` is what the k-th direction of the block passes inward.
     """
     length = contact.blocks.path_length[world, c]
-    own = zero33()
+    delassus_block = zero33()
     for k in range(length):
         contact.solver.link_marker[world, contact.blocks.path[world, c, k]] = unvisited_marker(c)
     k = wp.int32(0)
@@ -92,7 +92,7 @@ def write_half_jacobian(tree: Tree, work: Workspace, contact: Contact, world: in
                 )
                 contact.blocks.half_jacobian[world, c, d] = remainder
                 scaled = work.inverse_pivot[world, d] * remainder
-                own = own + wp.outer(scaled, remainder)
+                delassus_block = delassus_block + wp.outer(scaled, remainder)
                 moment = moment + wp.outer(work.column_angular[world, d], scaled)
                 force = force + wp.outer(work.column_linear[world, d], scaled)
             moment = moment + skew_product(work.offset[world, i], force)
@@ -108,7 +108,7 @@ def write_half_jacobian(tree: Tree, work: Workspace, contact: Contact, world: in
             init_inward(contact, world, c, i)
             contact.solver.inward_moment[world, i] = contact.solver.inward_moment[world, i] + moment
             contact.solver.inward_force[world, i] = contact.solver.inward_force[world, i] + force
-    contact.solver.delassus[world, c, c] = own
+    contact.solver.delassus[world, c, c] = delassus_block
 
 
 @wp.func

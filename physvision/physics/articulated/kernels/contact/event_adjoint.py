@@ -36,7 +36,7 @@ from .midpoint_step import (
 )
 from .solver import solve_contacts_backward
 
-# Poses of the blocks whose adjoint is computed: those of the start, of the midpoint, or of the start after it.
+# Poses for which adjoints of blocks are computed, in this order: at the start, or at the midpoint and then the start.
 AT_START = wp.constant(0)
 AT_MIDPOINT = wp.constant(1)
 BACK_AT_START = wp.constant(2)
@@ -44,23 +44,33 @@ BACK_AT_START = wp.constant(2)
 
 @wp.func
 def time_derivative(
-    tree: Tree, work: Workspace, world: int, row: int, bars: int, spare: int, t: scalar, with_velocity: int
+    tree: Tree, work: Workspace, world: int, row: int, bar_row: int, spare_row: int, t: scalar, with_velocity: int
 ):
-    """Return T of the adjoints in row `bars`.
+    """Return the derivative with respect to the duration t of the flight from `row`, for the adjoints of its end.
 
-    The derivative of what they weight with respect to the flight's time from `row`.
+    The adjoints of the end are in row `bar_row`; those of the velocity are left out without `with_velocity`.
     """
     for d in range(tree.velocities):
-        work.step_velocity_bar[world, spare, d] = scalar(0.0)
+        work.step_velocity_bar[world, spare_row, d] = scalar(0.0)
     integrate_positions_backward(
-        tree, world, work.q_bar, bars, work.step_velocity, row + 1, work.step_velocity_bar, spare, work.q_bar, row, t
+        tree,
+        world,
+        work.q_bar,
+        bar_row,
+        work.step_velocity,
+        row + 1,
+        work.step_velocity_bar,
+        spare_row,
+        work.q_bar,
+        row,
+        t,
     )
     total = scalar(0.0)
     for d in range(tree.velocities):
-        total += work.q_bar[world, bars, d] * work.step_velocity[world, row + 1, d]
-        total += scalar(0.5) * work.step_velocity_bar[world, spare, d] * work.a[world, row, d]
+        total += work.q_bar[world, bar_row, d] * work.step_velocity[world, row + 1, d]
+        total += scalar(0.5) * work.step_velocity_bar[world, spare_row, d] * work.a[world, row, d]
         if with_velocity != 0:
-            total += work.v_bar[world, bars, d] * work.a[world, row, d]
+            total += work.v_bar[world, bar_row, d] * work.a[world, row, d]
     return total
 
 
@@ -68,9 +78,9 @@ def time_derivative(
 def drift_backward(
     tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, c: int, weights: WeightedForces
 ):
-    """Return the weights of the drift of contact c to the midpoint at its start: the power of −(ū₀ n₀ + F) in v.
+    """Return `weights` with those of the power of −(ū₀ n₀ + F) in v, by which contact c drifts to the midpoint.
 
-    Adds what the velocity v takes to v_bar[row].
+    Adds the derivative with respect to the velocity v to v_bar[row].
     """
     velocity_bar = contact.adjoint.velocity_bar[world, c]
     tangential = drift_force(contact, world, c)
@@ -86,12 +96,12 @@ def drift_backward(
         if side == 1:
             shape = s.model.pairs.second[pair]
         i = s.model.shapes.link[shape]
-        pull = scalar(1 - 2 * side) * force
+        body_force = scalar(1 - 2 * side) * force
         while i >= 0:
             arm = contact.blocks.start_point[world, c] - contact.detection.link_origin[world, i]
-            moment = wp.cross(arm, pull)
+            moment = wp.cross(arm, body_force)
             for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                along = wp.dot(work.axis_linear[world, d], pull) + wp.dot(work.axis_angular[world, d], moment)
+                along = wp.dot(work.axis_linear[world, d], body_force) + wp.dot(work.axis_angular[world, d], moment)
                 work.v_bar[world, row, d] = work.v_bar[world, row, d] + along
             i = tree.parent[i]
     return weights
@@ -122,23 +132,21 @@ def blocks_backward(
     world: int,
     row: int,
     state_row: int,
-    place: int,
+    pose: int,
     scale: scalar,
     is_impact: int,
 ):
-    """Add ū · J w + scale · λ · J m to q_bar[state_row] and the gradients, for the blocks that are at this place.
+    """Add ū · J w + scale · λ · J m to q_bar[state_row] and the gradients, for the blocks at `pose`.
 
-    W is in step_velocity[row + 1], m in the spare row.
-
-    In an impact restitution adds its part, with v in step_velocity[row]; in a flight, penetration and errors in u do,
-    and the drift to the midpoint.
+    The motions w and m are in step_velocity, rows row + 1 and spare. In an impact restitution contributes, with v in
+    step_velocity[row]; in a flight, the penetration and errors in u, and the drift to the midpoint.
     """
     spare = s.model.max_events + 1
     recovery = scalar(1 - is_impact) * PENETRATION_RECOVERY / contact.events.remaining_time[world, 0]
     for c in range(contact.events.count[world, row]):
         pair = contact.blocks.pair[world, c]
         law = contact.blocks.law[world, c]
-        is_moved = wp.int32(place != AT_START and contact.blocks.is_midpoint[world, c] != 0)
+        is_moved = wp.int32(pose != AT_START and contact.blocks.is_midpoint[world, c] != 0)
         velocity_bar = contact.adjoint.velocity_bar[world, c]
         start_bar = separation_bar(contact, world, c)
         if is_impact != 0:
@@ -148,7 +156,7 @@ def blocks_backward(
         )
         is_rotational = scalar(wp.int32(law == TORSIONAL_ROLLING))
         weights = WeightedForces(row + 1, spare, row, forces, is_rotational, zero3(), zero3())
-        if place == AT_MIDPOINT:
+        if pose == AT_MIDPOINT:
             if is_moved != 0:
                 weights.forces = wp.matrix_from_rows(
                     velocity_bar, scale * contact.solver.impulse[world, c], velocity_bar
@@ -157,26 +165,26 @@ def blocks_backward(
                 weights.frame_bar = -wp.cross(drift_force(contact, world, c), along)
         elif is_moved != 0:
             weights = drift_backward(tree, work, contact, s, world, row, c, weights)
-        if law == EQUALITY and place != AT_MIDPOINT:
+        if law == EQUALITY and pose != AT_MIDPOINT:
             equality_backward(tree, work, contact, s, world, state_row, pair, weights, recovery * velocity_bar)
-        elif law != BOUNDED and (place != AT_MIDPOINT or is_moved != 0):
+        elif law != BOUNDED and (pose != AT_MIDPOINT or is_moved != 0):
             fraction = (
                 penetration_recovery(contact, s, world, c)
                 * scalar(1 - is_impact)
                 / contact.events.remaining_time[world, 0]
             )
             pair_separation_bar = (scalar(1.0) - is_rotational) * fraction * velocity_bar[0]
-            if place == AT_MIDPOINT:
+            if pose == AT_MIDPOINT:
                 pair_separation_bar = scalar(0.0)
             contact_power_backward(tree, work, contact, s, world, state_row, pair, weights, pair_separation_bar)
-        if s.contact_gradients.is_requested != 0 and place != AT_MIDPOINT and law == TORSIONAL_ROLLING:
+        if s.contact_gradients.is_requested != 0 and pose != AT_MIDPOINT and law == TORSIONAL_ROLLING:
             s.contact_gradients.pairs.torsional_friction[world, pair] = (
                 s.contact_gradients.pairs.torsional_friction[world, pair] + contact.adjoint.lower_bar[world, c]
             )
             s.contact_gradients.pairs.rolling_friction[world, pair] = (
                 s.contact_gradients.pairs.rolling_friction[world, pair] + contact.adjoint.upper_bar[world, c]
             )
-        elif s.contact_gradients.is_requested != 0 and place != AT_MIDPOINT and pair < s.model.pairs.count:
+        elif s.contact_gradients.is_requested != 0 and pose != AT_MIDPOINT and pair < s.model.pairs.count:
             s.contact_gradients.pairs.friction[world, pair] = (
                 s.contact_gradients.pairs.friction[world, pair] + contact.adjoint.friction_bar[world, c]
             )
@@ -242,12 +250,10 @@ def flight_backward(
 def impulses_backward(
     tree: Tree, work: Workspace, contact: Contact, s: System, world: int, step: int, row: int, scale: scalar
 ):
-    """Propagate to u and to the impulses, where `rhs` holds W times the adjoint of the velocity change.
+    """Compute the adjoints of the impulses and of u from W times the adjoint of the velocity change, which is in `rhs`.
 
-    Returns that of h in u.
-
-    Impulses change a by scale λ, up to its sign, and u contains a times h; in an impact, v′ and one. Adds the result,
-    Jᵀ ū times this factor, to `rhs`, and Jᵀ ū to v_bar[row].
+    Returns the adjoint of the time h in u. Impulses change a by scale λ, up to its sign, and u contains a times h; in
+    an impact, v′ and one. Adds the result, Jᵀ ū times this factor, to `rhs`, and Jᵀ ū to v_bar[row].
     """
     count = contact.events.count[world, row]
     remaining_bar = scalar(0.0)
@@ -352,26 +358,26 @@ def event_backward(
         else:
             restitution_backward(tree, work, contact, s, world, row)
     is_impact = wp.int32(not is_flight)
-    place = wp.int32(AT_START)
+    pose = wp.int32(AT_START)
     state_row = wp.int32(row)
     last = wp.int32(AT_START)
     if is_moved:
-        place = wp.int32(AT_MIDPOINT)
+        pose = wp.int32(AT_MIDPOINT)
         state_row = midpoint
         last = wp.int32(BACK_AT_START)
         if visit == 0:
             clear_midpoint_adjoint(tree, work, world, midpoint)
-    while place <= last:
-        if place == BACK_AT_START:
+    while pose <= last:
+        if pose == BACK_AT_START:
             state_row = row
             forward_kinematics(tree, work, world, row)
             update_poses_from_links(tree, work, contact, s, world, row)
             copy_link_rotations(tree, work, contact, world)
         if count > 0:
-            blocks_backward(tree, work, contact, s, world, row, state_row, place, scale, is_impact)
-        if place != BACK_AT_START:
+            blocks_backward(tree, work, contact, s, world, row, state_row, pose, scale, is_impact)
+        if pose != BACK_AT_START:
             remaining_bar += dynamics_backward(tree, work, contact, s, world, step, row)
-        place += 1
+        pose += 1
     if is_moved and visit == 0:
         remaining_bar += update_midpoint_velocity_backward(tree, work, contact, world, row, midpoint, remaining)
     elif is_moved:

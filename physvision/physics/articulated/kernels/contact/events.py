@@ -67,10 +67,9 @@ def add_contact(
 ):
     """Add the candidate whose Jacobian was written last, if it touches or is near and slow.
 
-    An approach makes an impact.
-
-    A candidate that reaches contact at the start of a step has to fly there first, even for no time: the time of impact
-    depends on the state, and a flight that an event ends carries that gradient. A deeper penetration is not due to this
+    The event is an impact if it approaches. A candidate that reaches contact at the start of a step has to fly there
+    first, even for no time: the time of impact depends on the state, and a flight that an event ends carries that
+    gradient. A deeper penetration is not due to this
     separation: another part of the shapes has taken over.
     """
     count = contact.events.count[world, row]
@@ -159,11 +158,11 @@ def separation_velocity(contact: Contact, world: int, c: int):
 def penetration_recovery(contact: Contact, s: System, world: int, c: int):
     """Return the fraction of a penetration that is recovered in a step.
 
-    None if no joint moves contact c along its normal, and of a pair that overlaps in the model's reference pose.
+    Zero if no joint moves contact c along its normal, and of a pair that penetrates in the model's reference pose.
     """
     fraction = scalar(1.0) * PENETRATION_RECOVERY
-    own = contact.solver.delassus[world, c, c]
-    if own[0, 0] <= MIN_NORMAL_SHARE * wp.trace(own):
+    delassus_block = contact.solver.delassus[world, c, c]
+    if delassus_block[0, 0] <= MIN_NORMAL_SHARE * wp.trace(delassus_block):
         fraction = scalar(0.0)
     pair = contact.blocks.pair[world, c]
     if pair < s.model.pairs.count:

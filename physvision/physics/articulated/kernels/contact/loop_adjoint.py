@@ -1,4 +1,4 @@
-"""Adjoint of loop constraints in convex contact (`compliant_rows`), for weights w as in `compliant_adjoint`.
+"""Adjoint of loop constraints in convex contact (`compliant_rows`), for weights w as in `convex_contact_adjoint`.
 
 The power −b K w · u of the rows in the motion v and −F · (J λ) are those of forces at fixed links. The term −K w · α
 depends on the true accelerations of the links, so it adds to the adjoints of the motions of links, as the inertial
@@ -30,7 +30,7 @@ from .equality import equality_power_backward
 
 
 @wp.func(inline=True)
-def frame_rotation(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, t: int, motion: int):
+def frame_rotation(tree: Tree, work: Workspace, s: System, world: int, t: int, motion: int):
     """Return ω_a − ω_b of the frames of equality constraint t in a motion, a row of `step_velocity`."""
     total = zero3()
     for side in range(2):
@@ -173,7 +173,7 @@ def loop_rows_backward(tree: Tree, work: Workspace, contact: Contact, s: System,
                     if motion == 1:
                         force = -product
                     else:
-                        rotation = frame_rotation(tree, work, contact, s, world, t, motion)
+                        rotation = frame_rotation(tree, work, s, world, t, motion)
                     local = transpose_product(second, rotation)
                     crossed = wp.cross(force, local)
                     turned = quaternion[0] * crossed + wp.cross(vector, crossed) - wp.dot(force, local) * vector

@@ -97,11 +97,11 @@ def assemble_matrix(contact: Contact, world: int, start: int, end: int, friction
                 k = contact.solver.active[world, column]
                 contact.solver.matrix[world, row, column] = rate * contact.solver.delassus[world, c, k]
             weight = max_diagonal(contact.solver.delassus[world, c, c])
-            own = pyramid_impulse_derivative(
+            diagonal_block = pyramid_impulse_derivative(
                 contact.solver.mode[world, c], weight, friction_scale * contact.blocks.friction[world, c]
             )
-            own = own + mat33(diagonal, z, z, z, diagonal, z, z, z, diagonal)
-            contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + own
+            diagonal_block = diagonal_block + mat33(diagonal, z, z, z, diagonal, z, z, z, diagonal)
+            contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + diagonal_block
         else:
             rate = velocity_derivative(contact, world, c, friction_scale)
             for column in range(start, start + active_count):
@@ -196,11 +196,11 @@ def max_inverse_pivot(contact: Contact, world: int, start: int, end: int):
     """Return the largest reciprocal of a pivot that `factor_blocks` left; very large if a pivot vanished."""
     worst = scalar(0.0)
     for row in range(start, end):
-        own = contact.solver.matrix[world, row, row]
+        diagonal_block = contact.solver.matrix[world, row, row]
         for k in range(3):
-            if own[k, k] == scalar(0.0):
+            if diagonal_block[k, k] == scalar(0.0):
                 worst = scalar(1.0e30)
-            worst = wp.max(worst, wp.abs(own[k, k]))
+            worst = wp.max(worst, wp.abs(diagonal_block[k, k]))
     return worst
 
 
@@ -222,8 +222,10 @@ def solve_all_sticking(contact: Contact, world: int, start: int, end: int, size:
                 contact.solver.matrix[world, m, n] = contact.solver.delassus[
                     world, c, contact.solver.island_member[world, n]
                 ]
-            own = contact.solver.delassus[world, c, c]
-            max_diagonal_entry = wp.max(max_diagonal_entry, wp.max(own[0, 0], wp.max(own[1, 1], own[2, 2])))
+            diagonal_block = contact.solver.delassus[world, c, c]
+            max_diagonal_entry = wp.max(
+                max_diagonal_entry, wp.max(diagonal_block[0, 0], wp.max(diagonal_block[1, 1], diagonal_block[2, 2]))
+            )
         factor_blocks(contact, world, start, end - start)
         if max_inverse_pivot(contact, world, start, end) * max_diagonal_entry < MAX_PIVOT_RATIO:
             solve_factored(contact, world, start, end - start)

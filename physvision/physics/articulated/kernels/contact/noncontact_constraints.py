@@ -39,9 +39,9 @@ def diagonal(x: scalar, y: scalar, z: scalar):
 @wp.func
 def diagonal_weights(contact: Contact, world: int, c: int):
     """Return the diagonal entries of the block's Delassus matrix; the two tangents share their mean."""
-    own = contact.solver.delassus[world, c, c]
-    across = wp.max(scalar(0.5) * (own[1, 1] + own[2, 2]), MIN_WEIGHT)
-    return vec3(wp.max(own[0, 0], MIN_WEIGHT), across, across)
+    delassus_block = contact.solver.delassus[world, c, c]
+    across = wp.max(scalar(0.5) * (delassus_block[1, 1] + delassus_block[2, 2]), MIN_WEIGHT)
+    return vec3(wp.max(delassus_block[0, 0], MIN_WEIGHT), across, across)
 
 
 @wp.func
@@ -155,47 +155,47 @@ def noncontact_velocity_derivative(contact: Contact, world: int, c: int, frictio
     z = scalar(0.0)
     unit = scalar(1.0)
     mode = contact.solver.mode[world, c]
-    rate = diagonal(unit, unit, unit)
+    velocity_derivative = diagonal(unit, unit, unit)
     if contact.blocks.law[world, c] == BOUNDED:
-        rate = diagonal(unit, z, z)
+        velocity_derivative = diagonal(unit, z, z)
         if mode != STICK:
-            rate = diagonal(z, z, z)
+            velocity_derivative = diagonal(z, z, z)
     elif contact.blocks.law[world, c] == TORSIONAL_ROLLING:
         first = unit
         if is_spinning(mode):
             first = z
-        rate = diagonal(first, unit, unit)
+        velocity_derivative = diagonal(first, unit, unit)
         if is_rolling(mode):
             along = rolling_direction(friction_drive(contact, world, c))
             normal = friction_scale * contact.solver.impulse[world, contact.blocks.parent[world, c]][0]
             bound = diagonal_weights(contact, world, c)[1] * contact.blocks.rolling_friction[world, c] * normal
             direction_rate = wp.clamp(bound / along[0], z, unit)
             cross = -direction_rate * along[1] * along[2]
-            rate = mat33(
+            velocity_derivative = mat33(
                 first, z, z,
                 z, direction_rate * (unit - along[1] * along[1]), cross,
                 z, cross, direction_rate * (unit - along[2] * along[2]),
             )  # fmt: skip
-    return rate
+    return velocity_derivative
 
 
 @wp.func
-def noncontact_impulse_derivative(contact: Contact, world: int, c: int, rate: mat33):
+def noncontact_impulse_derivative(contact: Contact, world: int, c: int, velocity_derivative: mat33):
     """Return F_λ of a block that is not open, in its own impulse: w (1 − F_u) in the directions that do not stick."""
     weight = diagonal_weights(contact, world, c)
     unit = scalar(1.0)
     mode = contact.solver.mode[world, c]
-    own = diagonal(weight[0] * (unit - rate[0, 0]), weight[0], weight[0])
+    impulse_derivative = diagonal(weight[0] * (unit - velocity_derivative[0, 0]), weight[0], weight[0])
     if contact.blocks.law[world, c] != BOUNDED:
-        own = diagonal(own[0, 0], scalar(0.0), scalar(0.0))
+        impulse_derivative = diagonal(impulse_derivative[0, 0], scalar(0.0), scalar(0.0))
         if is_rolling(mode):
             w = weight[1]
-            own = mat33(
-                own[0, 0], scalar(0.0), scalar(0.0),
-                scalar(0.0), w * (unit - rate[1, 1]), -w * rate[1, 2],
-                scalar(0.0), -w * rate[2, 1], w * (unit - rate[2, 2]),
+            impulse_derivative = mat33(
+                impulse_derivative[0, 0], scalar(0.0), scalar(0.0),
+                scalar(0.0), w * (unit - velocity_derivative[1, 1]), -w * velocity_derivative[1, 2],
+                scalar(0.0), -w * velocity_derivative[2, 1], w * (unit - velocity_derivative[2, 2]),
             )  # fmt: skip
-    return own
+    return impulse_derivative
 
 
 @wp.func
@@ -222,12 +222,14 @@ def assemble_noncontact(
 ):
     """Write row number `row` of Newton's matrix, that of an active block, from column `start` to `end`."""
     c = contact.solver.active[world, row]
-    rate = noncontact_velocity_derivative(contact, world, c, friction_scale)
+    velocity_derivative = noncontact_velocity_derivative(contact, world, c, friction_scale)
     for column in range(start, end):
         k = contact.solver.active[world, column]
-        contact.solver.matrix[world, row, column] = rate * contact.solver.delassus[world, c, k]
-    own = noncontact_impulse_derivative(contact, world, c, rate) + diagonal(compliance, compliance, compliance)
-    contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + own
+        contact.solver.matrix[world, row, column] = velocity_derivative * contact.solver.delassus[world, c, k]
+    impulse_derivative = noncontact_impulse_derivative(contact, world, c, velocity_derivative) + diagonal(
+        compliance, compliance, compliance
+    )
+    contact.solver.matrix[world, row, row] = contact.solver.matrix[world, row, row] + impulse_derivative
     if contact.blocks.law[world, c] == TORSIONAL_ROLLING:
         coupling = normal_coupling(contact, world, c, friction_scale)
         z = scalar(0.0)

@@ -10,7 +10,7 @@ from ..spatial.vectors import zero3
 from ..structs import ROLL, SPIN, SPIN_AND_ROLL, STICK, TORSIONAL_ROLLING, Contact, System, Tree, Workspace
 from .settings import SOLVER
 
-MIN_WEIGHT = wp.constant(scalar(SOLVER.min_size))
+MIN_WEIGHT = wp.constant(scalar(SOLVER.min_divisor))
 
 
 @wp.func

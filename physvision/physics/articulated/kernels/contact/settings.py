@@ -10,16 +10,18 @@ class ContactSolverSettings:
     """Tolerances, thresholds and iteration limits of contact; the defaults are those of float64.
 
     Lengths are relative unless a unit is given. Tolerances of solved equations are near the rounding of the precision.
+    The solver makes several trials to find the contact modes (`solver.solve_contacts`), from the cheapest to the most
+    reliable: Newton's method, then after Gauss–Seidel sweeps, then along homotopies in compliance and in friction.
 
     Attributes:
-        min_size: Smallest velocity scale and diagonal entry, which only guards against division by zero. 1.0e-30 in
+        min_divisor: Smallest velocity scale and diagonal entry, which only guards against division by zero. 1.0e-30 in
             float32.
         contact_tolerance: Separation below which shapes touch, m. Raising it makes contacts of what is still apart.
             1.0e-5 in float32.
         grazing_distance: Shift that must not make or remove an event, m, or the step is reported as grazing. 1.0e-4 in
             float32.
-        max_dip_ratio: Slope over curvature of a separation up to which a dip is examined: at 2 the minimum is at the
-            end of the flight.
+        max_dip_ratio: Slope over curvature of a separation up to which the minimum of its parabola within a flight is
+            examined: at 2 the minimum is at the end of the flight.
         time_tolerance: Relative accuracy of a time of impact. Raising it makes impacts less accurate. 2.0e-7 in
             float32.
         max_root_iterations: Largest number of iterations for a time of impact; a safeguard.
@@ -84,7 +86,7 @@ class ContactSolverSettings:
         max_convex_residual: Relative residual of convex contact beyond which a step fails. 1.0e-3 in float32.
     """
 
-    min_size: float = 1.0e-300
+    min_divisor: float = 1.0e-300
     contact_tolerance: float = 1.0e-9
     grazing_distance: float = 1.0e-6
     max_dip_ratio: float = 2.02
@@ -132,7 +134,7 @@ class ContactSolverSettings:
 SOLVER = ContactSolverSettings()
 if not DOUBLE:
     SOLVER = ContactSolverSettings(
-        min_size=1.0e-30,
+        min_divisor=1.0e-30,
         contact_tolerance=1.0e-5,
         grazing_distance=1.0e-4,
         time_tolerance=2.0e-7,

@@ -23,7 +23,7 @@ from ..precision import pyramidal, scalar
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, OPEN, SLIDE, STICK, Contact
 from .active_set import (
-    MIN_SIZE,
+    MIN_DIVISOR,
     MODE_TOLERANCE,
     contact_mode,
     friction_direction,
@@ -87,7 +87,7 @@ def solve_island_once(contact: Contact, world: int, start: int, end: int):
     compliance that continues from there; then homotopies from the highest compliance, increasingly slow, and last one
     in friction.
     """
-    size = scalar(MIN_SIZE)
+    size = scalar(MIN_DIVISOR)
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         size = wp.max(size, rigid_share(contact, world, c) * max_abs(contact.blocks.free_velocity[world, c]))
@@ -165,7 +165,7 @@ def island_backward(contact: Contact, world: int, start: int, end: int):
     that does not separate counts as closed: of flat sides any three corners may bear the load, and the derivative is
     that of the motion in which all of them go on touching.
     """
-    size = scalar(MIN_SIZE)
+    size = scalar(MIN_DIVISOR)
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         size = wp.max(size, rigid_share(contact, world, c) * max_abs(contact.blocks.free_velocity[world, c]))

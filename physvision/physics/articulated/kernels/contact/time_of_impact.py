@@ -12,7 +12,7 @@ from .arriving_features import find_arrival, is_convex_group, store_start_poses,
 from .flight import move_along_flight
 from .settings import SOLVER
 
-ROUNDING = wp.constant(scalar(SOLVER.time_tolerance))
+TIME_TOLERANCE = wp.constant(scalar(SOLVER.time_tolerance))
 GRAZING_DISTANCE = wp.constant(scalar(SOLVER.grazing_distance))
 MAX_DIP_RATIO = wp.constant(scalar(SOLVER.max_dip_ratio))
 MAX_ITERATIONS = wp.constant(SOLVER.max_root_iterations)
@@ -60,7 +60,7 @@ def time_of_impact(tree: Tree, work: Workspace, contact: Contact, s: System, wor
     iteration = wp.int32(0)
     while (
         iteration < MAX_ITERATIONS
-        and interval.high - interval.low > ROUNDING * remaining
+        and interval.high - interval.low > TIME_TOLERANCE * remaining
         and interval.value_high < scalar(0.0)
     ):
         t = interval.high

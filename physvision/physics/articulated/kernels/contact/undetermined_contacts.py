@@ -62,14 +62,14 @@ def has_undetermined_friction(contact: Contact, s: System, world: int, count: in
     first_normal = zero3()
     first_velocity = zero3()
     for c in range(count):
-        own = friction_group(contact, s, world, c)
-        if own >= 0:
+        contact_group = friction_group(contact, s, world, c)
+        if contact_group >= 0:
             frame = contact.blocks.frame[world, c]
             normal = vec3(frame[0, 0], frame[0, 1], frame[0, 2])
             velocity = contact.solver.velocity[world, c]
             along = transpose_product(frame, vec3(scalar(0.0), velocity[1], velocity[2]))
-            if own != group:
-                group = own
+            if contact_group != group:
+                group = contact_group
                 points = 0
                 is_turning = bool(False)
                 first_normal = normal

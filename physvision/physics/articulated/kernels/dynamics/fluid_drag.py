@@ -40,9 +40,9 @@ def add_fluid_drag(tree: Tree, work: Workspace, world: int):
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
-            own = work.orientation[world, i]
-            box_axes = own * tree.drag_axes[world, body]
-            center = own * tree.center[world, body]
+            orientation = work.orientation[world, i]
+            box_axes = orientation * tree.drag_axes[world, body]
+            center = orientation * tree.center[world, body]
             spin = work.angular_velocity[world, i]
             velocity = transpose_product(box_axes, work.linear_velocity[world, i] + wp.cross(spin, center))
             force = box_axes * drag_force(tree.viscous_force[world, body], tree.dynamic_force[world, body], velocity)
@@ -65,9 +65,9 @@ def fluid_drag_backward(tree: Tree, work: Workspace, gradients: Gradients, world
     for body in range(tree.bodies):
         i = tree.body_link[body]
         if i >= 0:
-            own = work.orientation[world, i]
-            box_axes = own * tree.drag_axes[world, body]
-            center = own * tree.center[world, body]
+            orientation = work.orientation[world, i]
+            box_axes = orientation * tree.drag_axes[world, body]
+            center = orientation * tree.center[world, body]
             spin = work.angular_velocity[world, i]
             virtual_spin = work.virtual_angular[world, i]
             velocity = work.linear_velocity[world, i] + wp.cross(spin, center)
@@ -92,8 +92,10 @@ def fluid_drag_backward(tree: Tree, work: Workspace, gradients: Gradients, world
             )
             if gradients.is_requested != 0:
                 center_bar = wp.cross(velocity_bar, spin) + wp.cross(virtual_bar, virtual_spin)
-                gradients.center[world, body] = gradients.center[world, body] + transpose_product(own, center_bar)
-                gradients.drag_axes[world, body] = gradients.drag_axes[world, body] + wp.transpose(own) * (
+                gradients.center[world, body] = gradients.center[world, body] + transpose_product(
+                    orientation, center_bar
+                )
+                gradients.drag_axes[world, body] = gradients.drag_axes[world, body] + wp.transpose(orientation) * (
                     wp.outer(velocity, x_bar)
                     + wp.outer(virtual, l_bar)
                     + wp.outer(spin, y_bar)

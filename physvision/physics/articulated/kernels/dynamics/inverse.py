@@ -10,7 +10,8 @@ and v̄ += v_J ×* ā for the bias v × v_J. A link passes all three to its pare
 the joint changes X y_parent by −S δ × X y_parent for each of the three motions y, so q̄ = −Σ ȳ · (S × X y_parent). The
 scalar is linear in mass, first moment and inertia, whose gradients are read off.
 
-Forward dynamics solves res(q, v, q̈, τ, θ) = ID + B(v)(v + h q̈) + K(q) − τ − wrenches = 0 for q̈. With λ from
+Forward dynamics solves res(q, v, q̈, τ, θ) = ID + B(v)(v + h q̈) + K(q) − τ − wrenches = 0 for q̈, with the damping B
+(implicit over the time h) and the forces K of springs. With λ from
 ∂res/∂q̈ᵀ λ = −∂L/∂q̈ the implicit function theorem gives ∂L/∂(q, v, τ, θ) = λᵀ ∂res/∂(q, v, τ, θ).
 """
 
@@ -104,8 +105,8 @@ def dynamics_residual_backward(
 ):
     """Add λᵀ ∂res/∂(q, v, τ, θ) to q_bar, v_bar and the gradients; leave λᵀ ∂ID/∂q̈ in `rhs`.
 
-    Joint forces, λ and q̈ belong to the state of `row`; everything else belongs to the state of `place`, where the
-    links are.
+    Joint forces, λ and q̈ belong to the state of `row`; everything else belongs to the state of
+    `state_row`, whose poses the links have.
     """
     for d in range(tree.velocities):
         joint_forces_backward(tree, work, gradients, world, step, row, d, h)
@@ -121,12 +122,12 @@ def dynamics_residual_backward(
     if forces.has_wrenches != 0:
         wrenches_backward(tree, work, forces, gradients, world, step)
     for i in range(tree.links - 1, -1, -1):
-        link_backward(tree, work, forces, gradients, world, step, i)
+        link_backward(tree, work, forces, gradients, world, i)
         joint_backward(tree, work, gradients, world, row, state_row, i)
 
 
 @wp.func
-def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, step: int, i: int):
+def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradients, world: int, i: int):
     """Add the contribution of link i to the adjoints of its three motions, and to the gradients."""
     mass = tree.mass[world, i]
     first = work.first_moment[world, i]
@@ -160,11 +161,11 @@ def link_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gradie
     )
     if gradients.is_requested != 0:
         gradients.mass[world, i] = gradients.mass[world, i] + wp.dot(l_v, a_v) + wp.dot(y_v, v)
-        own = work.orientation[world, i]
+        orientation = work.orientation[world, i]
         first_bar = wp.cross(a_v, l_w) + wp.cross(l_v, a_w) + wp.cross(v, y_w) + wp.cross(y_v, w)
         second_bar = wp.outer(l_w, a_w) + wp.outer(y_w, w)
-        gradients.first_moment[world, i] = gradients.first_moment[world, i] + transpose_product(own, first_bar)
-        gradients.inertia[world, i] = gradients.inertia[world, i] + wp.transpose(own) * second_bar * own
+        gradients.first_moment[world, i] = gradients.first_moment[world, i] + transpose_product(orientation, first_bar)
+        gradients.inertia[world, i] = gradients.inertia[world, i] + wp.transpose(orientation) * second_bar * orientation
 
 
 @wp.func
@@ -241,35 +242,37 @@ def add_adjoints_to_parent(
 ):
     """Add the adjoints of the three motions to the parent, as forces, and those of offset and gravity."""
     offset = work.offset[world, i]
-    a_pull = work.acceleration_bar_linear[world, i]
+    acceleration_force = work.acceleration_bar_linear[world, i]
     parent = tree.parent[i]
     if parent >= 0:
-        v_pull = v_bar_v
-        l_pull = work.virtual_bar_linear[world, i]
-        work.velocity_bar_linear[world, parent] = work.velocity_bar_linear[world, parent] + v_pull
+        velocity_force = v_bar_v
+        virtual_force = work.virtual_bar_linear[world, i]
+        work.velocity_bar_linear[world, parent] = work.velocity_bar_linear[world, parent] + velocity_force
         work.velocity_bar_angular[world, parent] = (
-            work.velocity_bar_angular[world, parent] + v_bar_w + wp.cross(offset, v_pull)
+            work.velocity_bar_angular[world, parent] + v_bar_w + wp.cross(offset, velocity_force)
         )
-        work.acceleration_bar_linear[world, parent] = work.acceleration_bar_linear[world, parent] + a_pull
+        work.acceleration_bar_linear[world, parent] = work.acceleration_bar_linear[world, parent] + acceleration_force
         work.acceleration_bar_angular[world, parent] = (
             work.acceleration_bar_angular[world, parent]
             + work.acceleration_bar_angular[world, i]
-            + wp.cross(offset, a_pull)
+            + wp.cross(offset, acceleration_force)
         )
-        work.virtual_bar_linear[world, parent] = work.virtual_bar_linear[world, parent] + l_pull
+        work.virtual_bar_linear[world, parent] = work.virtual_bar_linear[world, parent] + virtual_force
         work.virtual_bar_angular[world, parent] = (
-            work.virtual_bar_angular[world, parent] + work.virtual_bar_angular[world, i] + wp.cross(offset, l_pull)
+            work.virtual_bar_angular[world, parent]
+            + work.virtual_bar_angular[world, i]
+            + wp.cross(offset, virtual_force)
         )
         work.orientation_bar[world, parent] = work.orientation_bar[world, parent] + work.orientation_bar[world, i]
         if gradients.is_requested != 0:
-            moved = (
-                wp.cross(v_pull, work.angular_velocity[world, parent])
-                + wp.cross(a_pull, work.angular_acceleration[world, parent])
-                + wp.cross(l_pull, work.virtual_angular[world, parent])
+            offset_bar = (
+                wp.cross(velocity_force, work.angular_velocity[world, parent])
+                + wp.cross(acceleration_force, work.angular_acceleration[world, parent])
+                + wp.cross(virtual_force, work.virtual_angular[world, parent])
             )
-            gradients.offset[world, i] = gradients.offset[world, i] + in_parent_axes(tree, work, world, i, moved)
+            gradients.offset[world, i] = gradients.offset[world, i] + in_parent_axes(tree, work, world, i, offset_bar)
     elif gradients.is_requested != 0:
-        gradients.gravity[world] = gradients.gravity[world] - a_pull
+        gradients.gravity[world] = gradients.gravity[world] - acceleration_force
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})

@@ -100,8 +100,8 @@ def apply_joint_forces(tree: Tree, work: Workspace, forces: Forces, world: int, 
     for k in range(tree.couplings):
         d = tree.coupling_target[k]
         if d < tree.velocities:
-            push = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
-            work.rhs[world, d] = work.rhs[world, d] + push
+            force = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
+            work.rhs[world, d] = work.rhs[world, d] + force
     if tree.has_centers != 0:
         add_centering_moments(tree, work, forces, world, step)
     if tree.has_springs != 0:
@@ -140,11 +140,11 @@ def wrenches_backward(tree: Tree, work: Workspace, forces: Forces, gradients: Gr
             force = forces.body_force[world, step, body]
             moment = forces.body_moment[world, step, body]
             angular = work.virtual_angular[world, i]
-            at_center = work.virtual_linear[world, i] + wp.cross(angular, orientation * tree.center[world, body])
-            gradients.body_force[world, step, body] = gradients.body_force[world, step, body] - at_center
+            center_motion = work.virtual_linear[world, i] + wp.cross(angular, orientation * tree.center[world, body])
+            gradients.body_force[world, step, body] = gradients.body_force[world, step, body] - center_motion
             gradients.body_moment[world, step, body] = gradients.body_moment[world, step, body] - angular
             work.orientation_bar[world, i] = (
-                work.orientation_bar[world, i] + wp.cross(moment, angular) + wp.cross(force, at_center)
+                work.orientation_bar[world, i] + wp.cross(moment, angular) + wp.cross(force, center_motion)
             )
             if gradients.is_requested != 0:
                 gradients.center[world, body] = gradients.center[world, body] - transpose_product(
@@ -160,21 +160,21 @@ def joint_forces_backward(
     multiplier = work.multiplier[world, row, d]
     velocity = work.v[world, row, d]
     acceleration = work.a[world, row, d]
-    weighted = multiplier * (h * acceleration + velocity)
+    damping_bar = multiplier * (h * acceleration + velocity)
     bar = multiplier * work.damping[world, d]
     gradients.torque[world, step, d] = gradients.torque[world, step, d] - multiplier
     if tree.has_dry_friction != 0:
         speed = velocity / tree.dry_friction_velocity
         friction = tree.friction_loss[world, d] / tree.dry_friction_velocity
-        bar = bar + weighted * friction * smoothed_sign_rate_slope(speed) / tree.dry_friction_velocity
+        bar = bar + damping_bar * friction * smoothed_sign_rate_slope(speed) / tree.dry_friction_velocity
         if gradients.is_requested != 0:
             rate = smoothed_sign_rate(speed) / tree.dry_friction_velocity
-            gradients.friction_loss[world, d] = gradients.friction_loss[world, d] + weighted * rate
+            gradients.friction_loss[world, d] = gradients.friction_loss[world, d] + damping_bar * rate
     if gradients.is_requested != 0:
-        gradients.joint_damping[world, d] = gradients.joint_damping[world, d] + weighted
+        gradients.joint_damping[world, d] = gradients.joint_damping[world, d] + damping_bar
         link = tree.servo_link[d]
         if link >= 0:
-            gradients.joint_stiffness[world, link] = gradients.joint_stiffness[world, link] + h * weighted
+            gradients.joint_stiffness[world, link] = gradients.joint_stiffness[world, link] + h * damping_bar
         gradients.armature[world, d] = gradients.armature[world, d] + multiplier * acceleration
     work.v_bar[world, row, d] = work.v_bar[world, row, d] + bar
 

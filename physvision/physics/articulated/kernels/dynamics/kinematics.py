@@ -69,8 +69,8 @@ def place_link(tree: Tree, work: Workspace, world: int, row: int, i: int):
     else:
         work.orientation[world, i] = joint_rotation(tree, work, world, row, i)
         work.offset[world, i] = joint_offset(tree, work, world, row, i)
-    own = work.orientation[world, i]
-    axis = vec3(own[0, 2], own[1, 2], own[2, 2])
+    orientation = work.orientation[world, i]
+    axis = vec3(orientation[0, 2], orientation[1, 2], orientation[2, 2])
     if joint == REVOLUTE:
         work.axis_angular[world, d] = axis
     elif joint == PRISMATIC:
@@ -87,15 +87,15 @@ def place_link(tree: Tree, work: Workspace, world: int, row: int, i: int):
                     work.axis_linear[world, d + k] = along
             d += 3
         for k in range(3):
-            work.axis_angular[world, d + k] = vec3(own[0, k], own[1, k], own[2, k])
+            work.axis_angular[world, d + k] = vec3(orientation[0, k], orientation[1, k], orientation[2, k])
 
 
 @wp.func
 def rotate_inertia(tree: Tree, work: Workspace, world: int, i: int):
     """Compute the first and second moment of mass of link i in world axes."""
-    own = work.orientation[world, i]
-    work.first_moment[world, i] = own * tree.first_moment[world, i]
-    work.second_moment[world, i] = own * tree.inertia[world, i] * wp.transpose(own)
+    orientation = work.orientation[world, i]
+    work.first_moment[world, i] = orientation * tree.first_moment[world, i]
+    work.second_moment[world, i] = orientation * tree.inertia[world, i] * wp.transpose(orientation)
 
 
 @wp.func

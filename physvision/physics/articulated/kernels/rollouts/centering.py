@@ -8,10 +8,10 @@ link, to
     x_c = x + R c,    v_c = v + R (ω × c),
 
 and back at its end; R and ω stay. Inertias, shapes and children are placed from the center of mass by
-`LinkParameters.pack`. What else depends on the coordinates are the forces on them (`add_centering_moments`).
+`LinkParameters.pack`. The forces on the coordinates change too (`add_centering_moments`).
 
-Adjoint: with f = Rᵀ x̄_c, g = Rᵀ v̄_c and u = ω × c, a rotation R exp(δ) takes c × f + u × g more, ω takes c × g, and c
-takes f + g × ω. On the way back all signs are opposite.
+Adjoint: with f = Rᵀ x̄_c, g = Rᵀ v̄_c and u = ω × c, the adjoint of a rotation R exp(δ) grows by c × f + u × g, that of ω
+by c × g, and that of c by f + g × ω. On the way back all signs are opposite.
 """
 
 import warp as wp

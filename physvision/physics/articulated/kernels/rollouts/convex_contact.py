@@ -3,8 +3,8 @@
 import warp as wp
 
 from ..collision.narrow_phase import copy_link_rotations, update_poses_from_links
-from ..contact.compliant_adjoint import contact_block_backward, transmission_row_backward
 from ..contact.convex_contact import COMPANION, SPRING
+from ..contact.convex_contact_adjoint import contact_block_backward, transmission_row_backward
 from ..contact.convex_solver import minimize_cost, solution_backward, write_solution
 from ..contact.loop_adjoint import begin_loop_accelerations, end_loop_accelerations, loop_rows_backward
 from ..contact.penetrating_contacts import accumulate_impulses, detect_constraints

@@ -54,8 +54,7 @@ def take_step_backward(
 ):
     """Compute the adjoint of `take_step`, from the last row to row 0."""
     last = schedule.stages * schedule.substeps
-    for back in range(last):
-        row = last - 1 - back
+    for row in range(last - 1, -1, -1):
         if last > 1:  # the factorization is that of the last row
             forward_dynamics(tree, work, forces, world, step, row, schedule.drag_interval)
         if (row + 1) % schedule.stages == 0:
@@ -66,11 +65,11 @@ def take_step_backward(
 
 
 @wp.func
-def set_unit_adjoint(tree: Tree, work: Workspace, world: int, row: int, number: int):
-    """Set the adjoint of a row to that of one coordinate: displacements first, then velocities."""
+def set_unit_adjoint(tree: Tree, work: Workspace, world: int, row: int, coordinate: int):
+    """Set the adjoint of a row to the unit vector of a coordinate: displacements first, then velocities."""
     for d in range(tree.velocities):
-        work.q_bar[world, row, d] = scalar(wp.where(d == number, 1.0, 0.0))
-        work.v_bar[world, row, d] = scalar(wp.where(d + tree.velocities == number, 1.0, 0.0))
+        work.q_bar[world, row, d] = scalar(wp.where(d == coordinate, 1.0, 0.0))
+        work.v_bar[world, row, d] = scalar(wp.where(d + tree.velocities == coordinate, 1.0, 0.0))
 
 
 @wp.func
@@ -79,34 +78,34 @@ def position_row(
     work: Workspace,
     world: int,
     step: int,
-    number: int,
+    coordinate: int,
     last: int,
-    forces: int,
+    num_forces: int,
     h: scalar,
     a: Array4d,
     b: Array4d,
 ):
     """Compute the row of a displacement at the end from the rows of the velocities at the end."""
     n = tree.velocities
-    set_unit_adjoint(tree, work, world, last, number)
+    set_unit_adjoint(tree, work, world, last, coordinate)
     for d in range(n):
         work.step_velocity_bar[world, last, d] = scalar(0.0)
         work.q_bar[world, 0, d] = scalar(0.0)
-        a[world, step, number, n + d] = scalar(0.0)
-    for d in range(forces):
-        b[world, step, number, d] = scalar(0.0)
+        a[world, step, coordinate, n + d] = scalar(0.0)
+    for d in range(num_forces):
+        b[world, step, coordinate, d] = scalar(0.0)
     integrate_positions_backward(
         tree, world, work.q_bar, last, work.step_velocity, last, work.step_velocity_bar, last, work.q_bar, 0, h
     )
     for d in range(n):
-        a[world, step, number, d] = work.q_bar[world, 0, d]
+        a[world, step, coordinate, d] = work.q_bar[world, 0, d]
     for k in range(n):
         factor = work.step_velocity_bar[world, last, k]
         if factor != scalar(0.0):
             for d in range(2 * n):
-                a[world, step, number, d] = a[world, step, number, d] + factor * a[world, step, n + k, d]
-            for d in range(forces):
-                b[world, step, number, d] = b[world, step, number, d] + factor * b[world, step, n + k, d]
+                a[world, step, coordinate, d] = a[world, step, coordinate, d] + factor * a[world, step, n + k, d]
+            for d in range(num_forces):
+                b[world, step, coordinate, d] = b[world, step, coordinate, d] + factor * b[world, step, n + k, d]
 
 
 @wp.kernel(enable_backward=False, module="unique", module_options={"max_unroll": 6})
@@ -128,24 +127,24 @@ def linearize(
     n = tree.velocities
     num_forces = forces.torque.shape[2]
     last = schedule.stages * schedule.substeps
-    direct = last == 1 and schedule.stage_velocity_weight == scalar(0.0)
+    is_euler = last == 1 and schedule.stage_velocity_weight == scalar(0.0)  # one substep of semi-implicit Euler
     for step in range(steps):
         load_state(tree, work, world, step, q, v)
         take_step(tree, work, forces, schedule, world, step)
         for d in range(num_forces):
             gradients.torque[world, step, d] = scalar(0.0)
-        for number in range(wp.where(direct, n, 0), 2 * n):
-            set_unit_adjoint(tree, work, world, last, number)
+        for coordinate in range(wp.where(is_euler, n, 0), 2 * n):
+            set_unit_adjoint(tree, work, world, last, coordinate)
             take_step_backward(tree, work, forces, gradients, schedule, world, step)
             for d in range(n):
-                a[world, step, number, d] = work.q_bar[world, 0, d]
-                a[world, step, number, n + d] = work.v_bar[world, 0, d]
+                a[world, step, coordinate, d] = work.q_bar[world, 0, d]
+                a[world, step, coordinate, n + d] = work.v_bar[world, 0, d]
             for d in range(num_forces):
-                b[world, step, number, d] = gradients.torque[world, step, d]
+                b[world, step, coordinate, d] = gradients.torque[world, step, d]
                 gradients.torque[world, step, d] = scalar(0.0)
-        if direct:
-            for number in range(n):
-                position_row(tree, work, world, step, number, last, num_forces, schedule.h, a, b)
+        if is_euler:
+            for coordinate in range(n):
+                position_row(tree, work, world, step, coordinate, last, num_forces, schedule.h, a, b)
 
 
 @wp.func
@@ -208,7 +207,8 @@ def rollout_feedback(
 ):
     """Fill q, v and controls under u = clip(u̅ + step_size · change + K (x ⊖ x̅)), for each plan and step size.
 
-    `actuators` converts controls, clamped to the actuators' limits, to forces. A world that stops being finite is left.
+    `actuators` converts controls, clamped to the actuators' limits, to forces. A world whose
+    state is no longer finite has NaN from there on.
     """
     world = first_world + wp.tid()
     count = step_sizes.shape[0]

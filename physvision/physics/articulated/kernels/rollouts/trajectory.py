@@ -34,7 +34,7 @@ def begin_rollout(tree: Tree, world: int, start_q: Array2d, start_v: Array2d, q:
     for i in range(tree.links):
         p = quaternion_offset(tree, i)
         if p >= 0:
-            length = wp.length(start4(start_q, world, p))
+            length = wp.length(start_quaternion(start_q, world, p))
             for k in range(4):
                 q[world, 0, p + k] = start_q[world, p + k] / length
     return is_start_finite(tree, world, q, v)
@@ -52,8 +52,8 @@ def quaternion_offset(tree: Tree, i: int):
 
 
 @wp.func
-def start4(q: Array2d, world: int, p: int):
-    """Read four consecutive numbers of an initial state."""
+def start_quaternion(q: Array2d, world: int, p: int):
+    """Read the quaternion that begins at index p of an initial position."""
     return vec4(q[world, p], q[world, p + 1], q[world, p + 2], q[world, p + 3])
 
 
@@ -162,7 +162,7 @@ def finish_backward(
     for i in range(tree.links):
         p = quaternion_offset(tree, i)
         if p >= 0:
-            length = wp.length(start4(start_q, world, p))
+            length = wp.length(start_quaternion(start_q, world, p))
             for k in range(4):
                 q_bar[world, p + k] = q_bar[world, p + k] / length
     for d in range(tree.velocities):

@@ -105,7 +105,7 @@ def servo_backward(
     limited = limit_demand(s, world, t, demand)
     velocity = contact_velocity(tree, contact, world, c, work.v, row)[0]
     _force, slope = servo_force(s, world, t, limited, velocity)
-    drag_bar = drag_interval * contact.convex.lag[world, c][0] * weight  # of S′ c
+    drag_bar = drag_interval * contact.convex.lag[world, c][0] * weight  # adjoint of the drag S′ c of the servo
     limited_bar = servo_force_backward(s, world, t, limited, velocity, weight, damping * drag_bar)
     add_velocity_gradient(work, s, world, row, t, -damping * limited_bar)
     limit_bar, position_bar = demand_backward(tree, work, s, world, step, row, t, demand, limited_bar)
