@@ -19,10 +19,14 @@ from physvision.estimation import Unknown
 from physvision.identification.kind_settings import CustomSceneSettings
 from physvision.physics import Engine
 from physvision.physics.engine import MechanicalEngine
-from physvision.physics.properties import Leaf
+from physvision.physics.properties import Leaf, Range
 
 _DEFAULTS = CustomSceneSettings()
 _AXES = {"x": 0, "y": 1, "z": 2}
+# Bounds of the ranges that do not begin at zero or end at infinity.
+_RANGE_BOUNDS: dict[Range, tuple[float, float]] = {
+    "any": (-np.inf, np.inf), "not nan": (-np.inf, np.inf), "unit interval": (0.0, 1.0), "poisson": (-1.0, 0.5),
+}  # fmt: skip
 _NAMED_DIMENSIONS = ("bodies", "moving", "joints", "springs", "shapes", "nq", "nv")
 
 
@@ -59,8 +63,7 @@ def find_entry(engine: Engine, name: str) -> PropertyEntry:
     mask[_indices(engine, name, description, path, tuple(values.shape))] = True
     if not bool(mask.any()):
         raise InputError(f"{name}: nothing in the scene has this property")
-    bounds = {"any": (-np.inf, np.inf), "share": (0.0, 1.0), "not nan": (-np.inf, np.inf)}
-    low, high = bounds.get(description.range, (0.0, np.inf))
+    low, high = _RANGE_BOUNDS.get(description.range, (0.0, np.inf))
     return PropertyEntry(leaf, mask, description.unit, low, high, float(values[mask].mean()))
 
 

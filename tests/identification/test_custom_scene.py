@@ -149,6 +149,14 @@ def test_names_of_properties():
             find_entry(engine, name)
 
 
+def test_bounds_of_properties_are_those_of_their_ranges():
+    world = rigid2d.World([rigid2d.Circle(0.1, (0, 0))], dt=0.01)
+    bounds = {name: find_entry(world, name) for name in ("restitution", "friction", "gravity:x")}
+    assert {name: (entry.low, entry.high) for name, entry in bounds.items()} == {
+        "restitution": (0.0, 1.0), "friction": (0.0, np.inf), "gravity:x": (-np.inf, np.inf),
+    }  # fmt: skip
+
+
 def test_what_is_seen_of_a_body_and_in_which_plane():
     engine = articulated.load(SCENE.format(step=0.01, **TRUTH), dt=0.01)
     assert moving_body_names(engine) == ["arm", "bob"]
