@@ -2,7 +2,7 @@
 
 Pendulum, double pendulum, spring, bounce, slide and projectile are integrated by SciPy's `solve_ivp` (DOP853,
 tolerances of 1e-10), with damping and drag of several orders of magnitude, zero included. Positions have white noise or
-errors that last for several frames (autoregressive of order one), of 0.1 to 1 px where the motion is 300 to 700 px
+autocorrelated errors of several frames (autoregressive of order one), of 0.1 to 1 px where the motion is 300 to 700 px
 across, and are written as tables in px, mm and m, which `identify` reads as it reads those of users. Seeds are
 deterministic; results are written line by line, so an interrupted run resumes where it stopped, and several processes
 can share the work. A rejected table counts as a miss of all parameters that the kind determines.
@@ -232,7 +232,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], SolvedMotion]] = {
 
 
 def noise(random: np.random.Generator, shape: tuple[int, int], form: str) -> np.ndarray:
-    """Return noise with a standard deviation of one: white, or with errors that last for 3 to 12 frames."""
+    """Return noise with a standard deviation of one: white, or with autocorrelated errors of 3 to 12 frames."""
     white = random.normal(size=shape)
     if form == "white":
         return white

@@ -94,14 +94,14 @@ class _ObjectResiduals:
         jacobian: Their Jacobian.
         time_distances: Time between samples, s.
         distances: Distance between positions, pixels.
-        averaged: Number of samples combined into a row.
+        samples_per_row: Number of samples that are averaged in a row.
     """
 
     residuals: Float[Tensor, "rows numbers"]
     jacobian: Float[Tensor, "rows numbers unknowns"]
     time_distances: Float[Tensor, "rows rows"]
     distances: Float[Tensor, "rows rows"]
-    averaged: int
+    samples_per_row: int
 
     @classmethod
     def of(
@@ -130,10 +130,12 @@ class _ObjectResiduals:
         temporal = {scale: torch.exp(-self.time_distances / scale) for scale in {model.time_scale for model in models}}
         scales = {model.length_scale for model in models if model.spatial}
         spatial = {scale: torch.exp(-((self.distances / scale) ** 2) / 2) for scale in scales}
-        covariances = torch.stack([self.averaged * model.temporal * temporal[model.time_scale] for model in models])
+        covariances = torch.stack(
+            [self.samples_per_row * model.temporal * temporal[model.time_scale] for model in models]
+        )
         for index, model in enumerate(models):
             if model.spatial:
-                covariances[index].add_(spatial[model.length_scale], alpha=self.averaged * model.spatial)
+                covariances[index].add_(spatial[model.length_scale], alpha=self.samples_per_row * model.spatial)
         covariances.diagonal(dim1=1, dim2=2).add_(1.0)
         return covariances
 
@@ -239,21 +241,21 @@ def _evaluate(
         log_determinant = log_determinant + 2 * numbers * factor.diagonal(dim1=1, dim2=2).log().sum(1)
         information = information + jacobian.mT @ jacobian
         gradient = gradient + (jacobian.mT @ white_residuals).squeeze(2)
-    variance, determined, remaining = square / size, torch.zeros_like(square), square
+    variance, effective_unknowns, residual_square = square / size, torch.zeros_like(square), square
     step = torch.zeros_like(gradient)
     for _ in range(6):
         covariance = regularized_inverse(information / variance[:, None, None] + prior_information)
         step = -(covariance @ (gradient / variance[:, None] + prior_gradient)[..., None]).squeeze(2)
-        determined = (covariance * information).sum((1, 2)) / variance
-        remaining = square + 2 * (step * gradient).sum(1) + _quadratic_form(information, step)
-        variance = remaining.maximum(1e-12 * square + 1e-300) / (size - determined).clamp(min=1.0)
+        effective_unknowns = (covariance * information).sum((1, 2)) / variance
+        residual_square = square + 2 * (step * gradient).sum(1) + _quadratic_form(information, step)
+        variance = residual_square.maximum(1e-12 * square + 1e-300) / (size - effective_unknowns).clamp(min=1.0)
     normal = information / variance[:, None, None] + prior_information
     prior_cost = _quadratic_form(prior_information, step) + 2 * step @ prior_gradient
     scale = diagonal_scale(normal)
     eigenvalues = torch.linalg.eigvalsh(normal / scale[:, :, None] / scale[:, None]).clamp(min=1e-12)
     log_volume = eigenvalues.log().sum(1) + 2 * scale.log().sum(1)
-    deviance = size * variance.log() + log_determinant + log_volume + remaining / variance + prior_cost
-    return _Evaluation(-deviance / 2, variance, (size - determined).clamp(min=1.0))
+    deviance = size * variance.log() + log_determinant + log_volume + residual_square / variance + prior_cost
+    return _Evaluation(-deviance / 2, variance, (size - effective_unknowns).clamp(min=1.0))
 
 
 def _noise_information(

@@ -90,7 +90,7 @@ def gauss_newton(
     residuals, jacobian = problem.linearize(z) if linearization is None else linearization
     scale = residual_scale(residuals) if robust else None
     cost = _cost(problem, z, residuals, scale, settings)
-    waited = 0
+    iterations_since_convergence = 0
     for _ in range(max_iterations):
         if scale is not None:
             scale = residual_scale(residuals)
@@ -98,19 +98,22 @@ def gauss_newton(
         trial = z + _damped_step(problem, z, (residuals, jacobian), scale, damping_level, settings)
         with torch.no_grad():
             trial_cost = _cost(problem, trial, problem.residual(trial), scale, settings)
-        small = (cost - trial_cost).abs() <= tolerance * cost
-        converged = converged | (small & (trial_cost <= cost)) | (cost <= 1e-28 * max(1, residuals[0].numel()))
+        is_small_decrease = (trial_cost <= cost) & ((cost - trial_cost).abs() <= tolerance * cost)
+        converged = converged | is_small_decrease | (cost <= 1e-28 * max(1, residuals[0].numel()))
         accepted = (trial_cost < cost) & ~converged
-        raised = (settings.damping_factor * damping_level).clamp(min=settings.min_rejected_damping)
-        damping_level = torch.where(accepted, damping_level / settings.damping_factor, raised)
+        rejected_damping = (settings.damping_factor * damping_level).clamp(min=settings.min_rejected_damping)
+        damping_level = torch.where(accepted, damping_level / settings.damping_factor, rejected_damping)
         converged = converged | (damping_level > settings.max_damping)
         z = torch.where(accepted[:, None], trial, z)
         history.append(z)
         best_start = int(torch.where(accepted, trial_cost, cost).argmin())
-        waited = waited + 1 if bool(converged[best_start]) else 0
-        # Weights are inverse standard deviations of the expected noise, which costs half a unit for each number.
-        noisy = float(cost[best_start]) > float((residuals[best_start] != 0).sum())
-        if bool(converged.all()) or (patience is not None and waited > (patience if noisy else 0)):
+        if bool(converged.all()):
+            break
+        iterations_since_convergence = iterations_since_convergence + 1 if bool(converged[best_start]) else 0
+        # Residuals are in standard deviations of the expected noise, which alone has a cost of half a unit a residual;
+        # a cost of less than one unit a residual leaves nothing that another start could explain.
+        exceeds_noise = float(cost[best_start]) > float((residuals[best_start] != 0).sum())
+        if patience is not None and iterations_since_convergence > (patience if exceeds_noise else 0):
             break
         if bool(accepted.any()):
             residuals, jacobian = problem.linearize(z)
@@ -148,8 +151,8 @@ def _cost(
     if scale is None:
         total = square.sum((1, 2)) / 2
     else:
-        unit = (settings.cauchy_scale * scale[:, None]).square()
-        total = (residuals.shape[-1] * unit / 2 * torch.log1p(square.mean(-1) / unit)).sum(1)
+        squared_scale = (settings.cauchy_scale * scale[:, None]).square()
+        total = (residuals.shape[-1] * squared_scale / 2 * torch.log1p(square.mean(-1) / squared_scale)).sum(1)
     total = total + problem.unknowns.prior_residuals(z)[0].square().sum(1) / 2
     return torch.where(torch.isfinite(total), total, torch.inf)
 

@@ -90,15 +90,15 @@ def uncertainty(
     valid = valid[0] if valid.dim() > 1 else valid
     count = int(torch.isfinite(problem.observed).sum()) / max(1, problem.observed[..., 0, 0].numel())
     # Unknowns with priors use up degrees of freedom only as far as the data determine them.
-    determined = float(torch.linalg.lstsq(matrix, matrix - prior, driver="gelsd").solution.trace())
-    df = max(count - determined, 1.0)
+    effective_unknowns = float(torch.linalg.lstsq(matrix, matrix - prior, driver="gelsd").solution.trace())
+    df = max(count - effective_unknowns, 1.0)
     variance = float((weights[:, None] * residuals[0].square()).sum()) / float(weights.sum() / len(weights)) / df
-    rho = autocorrelation(residuals[0], weights, valid, determined, settings.max_autocorrelation)
+    rho = autocorrelation(residuals[0], weights, valid, effective_unknowns, settings.max_autocorrelation)
     inflation = (1 + rho) / (1 - rho)
     # The residuals scale the information of the data, not that of the priors.
     data = (matrix - prior) / max(variance * inflation, 1e-300)
     covariance = regularized_inverse(data + prior)
-    df = max(count / inflation - determined, 1.0)
+    df = max(count / inflation - effective_unknowns, 1.0)
     return Uncertainty(problem.unknowns, z[0], covariance, math.sqrt(variance), rho, df)
 
 
@@ -127,8 +127,8 @@ def autocorrelation(
 def diagonal_scale(matrix: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n"]:
     """Scale of rows and columns that brings the diagonal of a positive semidefinite matrix to one.
 
-    A number without any effect has a diagonal of zero. Its scale is so small that it disturbs no other number, and
-    large enough that entries off the diagonal, which rounding leaves there, stay finite when divided by it.
+    A row of a number without any effect has a diagonal of zero. Its scale is so small that it disturbs no other row,
+    and large enough that entries off the diagonal, which rounding leaves there, stay finite when divided by it.
     """
     return matrix.diagonal(dim1=-2, dim2=-1).clamp(min=_MIN_DIAGONAL).sqrt()
 

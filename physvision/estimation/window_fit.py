@@ -60,9 +60,9 @@ class WindowEstimate:
         cost: Cost of each window, without the prior.
         residuals: Predicted less observed positions in standard deviations; zero where nothing is observed.
         motion: Positions and velocities of all coordinates in all frames of each window.
-        motion_jacobian: Derivative of the observed coordinates' positions and velocities by x and z.
+        motion_jacobian: Derivative of the observed coordinates' positions and velocities with respect to x and z.
         state_covariance: Covariance of x at fixed z.
-        gain: Derivative of x by z at the minimum, K_w above.
+        gain: Derivative of x with respect to z at the minimum, K_w above.
         covariance: Covariance of z.
     """
 
@@ -143,7 +143,7 @@ class WindowProblem:
         return self.cost(self.residuals(q.unflatten(0, x.shape[:2])))
 
     def linearize(self, x: Tensor, z: Tensor, shared: bool) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor, Tensor]:
-        """Motion, weighted residuals, their Jacobian, and that of positions and velocities, by x and then z."""
+        """Motion, weighted residuals, and the Jacobians of residuals and of the motion, with respect to x, then z."""
         windows, unknowns = x.shape
         scale = x.new_ones(unknowns)
         scale[unknowns // 2 :] = self.settings.velocity_scale
@@ -158,10 +158,10 @@ class WindowProblem:
         residuals = self.residuals(q)
         weight = self.weights(residuals[0])
         phase = torch.cat([q[..., self.coordinates], v[..., self.coordinates]], -1)
-        jacobian, by_phase = (
+        jacobian, motion_jacobian = (
             ((part[1:] - part[0]).movedim(0, -1) / steps).nan_to_num(0.0) for part in (weight * residuals, phase)
         )
-        return (q[0], v[0]), residuals[0], jacobian.flatten(1, 2), by_phase
+        return (q[0], v[0]), residuals[0], jacobian.flatten(1, 2), motion_jacobian
 
     def fit(self, x: Tensor, z: Tensor, iterations: int, covariance: Tensor | None = None) -> WindowEstimate:
         """Improve states, and the shared unknowns where their `covariance` is not given.
@@ -182,15 +182,15 @@ class WindowProblem:
             trial_cost = self.cost(trial[1])
             if is_joint:
                 prior = 0.5 * (trial_z.square().sum() - z.square().sum())
-                better = (trial_cost.sum() + prior < cost.sum())[None]
-                z = trial_z if bool(better) else z
+                improved = (trial_cost.sum() + prior < cost.sum())[None]
+                z = trial_z if bool(improved) else z
             else:
-                better = trial_cost < cost
-            gained = float((cost - trial_cost)[better.expand_as(cost)].sum())
-            current = _where(better, trial, current)
-            x, cost = torch.where(better[:, None], trial_x, x), torch.where(better, trial_cost, cost)
-            damping = torch.where(better[:, None], 0.1 * damping, 10.0 * damping).clamp(1e-8, 1e8)
-            if bool(better.any()) and gained < 1e-4 * float(cost.sum()):
+                improved = trial_cost < cost
+            cost_decrease = float((cost - trial_cost)[improved.expand_as(cost)].sum())
+            current = _select_trial(improved, trial, current)
+            x, cost = torch.where(improved[:, None], trial_x, x), torch.where(improved, trial_cost, cost)
+            damping = torch.where(improved[:, None], 0.1 * damping, 10.0 * damping).clamp(1e-8, 1e8)
+            if bool(improved.any()) and cost_decrease < 1e-4 * float(cost.sum()):
                 break
         return self._estimate(x, z, cost, covariance)
 
@@ -202,38 +202,40 @@ class WindowProblem:
         normal = normal + torch.diag_embed(damping * normal.diagonal(dim1=1, dim2=2) + 1e-9)
         inner = torch.linalg.inv_ex(normal[:, :unknowns, :unknowns]).inverse
         change_z = torch.zeros_like(z)
-        right = gradient[:, :unknowns]
+        state_gradient = gradient[:, :unknowns]
         if is_joint:
             cross = normal[:, :unknowns, unknowns:]
             schur = torch.eye(len(z)).to(z) + (normal[:, unknowns:, unknowns:] - cross.mT @ inner @ cross).sum(0)
-            pull = z + (gradient[:, unknowns:] - (cross.mT @ inner @ right[..., None])[..., 0]).sum(0)
-            change_z = -torch.linalg.solve_ex(schur, pull).result.nan_to_num(0.0).clamp(-1.0, 1.0)
+            shared_gradient = z + (gradient[:, unknowns:] - (cross.mT @ inner @ state_gradient[..., None])[..., 0]).sum(
+                0
+            )
+            change_z = -torch.linalg.solve_ex(schur, shared_gradient).result.nan_to_num(0.0).clamp(-1.0, 1.0)
             change_z = (z + change_z).clamp(self.low, self.high) - z
-            right = right + cross @ change_z
-        change = -(inner @ right[..., None])[..., 0]
+            state_gradient = state_gradient + cross @ change_z
+        change = -(inner @ state_gradient[..., None])[..., 0]
         return x + torch.where(change.isfinite().all(1, True), change, 0.0), z + change_z
 
     def _estimate(self, x: Tensor, z: Tensor, cost: Tensor, covariance: Tensor | None) -> WindowEstimate:
         # Shared unknowns that are certain need no derivatives.
         is_certain = covariance is not None and not bool(covariance.any())
-        motion, residuals, jacobian, by_phase = self.linearize(x, z, not is_certain)
+        motion, residuals, jacobian, motion_jacobian = self.linearize(x, z, not is_certain)
         unknowns = x.shape[1]
         if is_certain:
-            jacobian, by_phase = (pad(part, (0, len(z))) for part in (jacobian, by_phase))
+            jacobian, motion_jacobian = (pad(part, (0, len(z))) for part in (jacobian, motion_jacobian))
         normal = jacobian.mT @ jacobian + 1e-9 * torch.eye(jacobian.shape[-1]).to(x)
         inner = torch.linalg.pinv(normal[:, :unknowns, :unknowns], hermitian=True)
         cross = normal[:, :unknowns, unknowns:]
         gain = -inner @ cross
         schur = torch.eye(len(z)).to(z) + (normal[:, unknowns:, unknowns:] + cross.mT @ gain).sum(0)
         shared = torch.linalg.inv(schur) if covariance is None else covariance
-        return WindowEstimate(x, z, cost, residuals, motion, by_phase, inner, gain, shared)
+        return WindowEstimate(x, z, cost, residuals, motion, motion_jacobian, inner, gain, shared)
 
 
-def _where(better: Tensor, trial: tuple, current: tuple) -> tuple:
-    """Rows of a trial's linearization where it is better, of the current one elsewhere."""
-    motion = tuple(_rows(better, new, old) for new, old in zip(trial[0], current[0], strict=True))
-    return (motion, *(_rows(better, new, old) for new, old in zip(trial[1:], current[1:], strict=True)))
+def _select_trial(improved: Tensor, trial: tuple, current: tuple) -> tuple:
+    """Select a trial's linearization for the windows that it improved, and the current one for the others."""
+    motion = tuple(_rows(improved, new, old) for new, old in zip(trial[0], current[0], strict=True))
+    return (motion, *(_rows(improved, new, old) for new, old in zip(trial[1:], current[1:], strict=True)))
 
 
-def _rows(better: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    return torch.where(better.reshape(-1, *(1,) * (new.dim() - 1)), new, old)
+def _rows(improved: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    return torch.where(improved.reshape(-1, *(1,) * (new.dim() - 1)), new, old)

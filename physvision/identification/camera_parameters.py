@@ -19,7 +19,7 @@ _UNITS = {"tilt": "rad", "roll": "rad", "focal_length": "px", "k1": "", "distort
 # Unknowns of a fit on which each value depends.
 _UNKNOWNS = {
     "tilt": ("keystone", "foreshortening"),
-    "roll": ("tilt",),
+    "roll": ("roll",),
     "focal_length": ("keystone", "foreshortening"),
     "k1": ("distortion",),
     "distortion": ("distortion",),

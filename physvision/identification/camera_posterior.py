@@ -47,7 +47,7 @@ from physvision.estimation.unknowns import Unknowns, Values
 from physvision.identification.fitting import Fit
 
 _MAX_SQUARE = 9.0  # squared deviation, of three standard deviations, up to which a prior is replaced
-_PRIORS = ("tilt", "keystone", "foreshortening", "distortion")
+_PRIORS = ("roll", "keystone", "foreshortening", "distortion")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def arbitrary_camera_cost(fit: Fit) -> float:
     if not (view.arbitrary and view.has_picture):
         return 0.0
     careful = Unknowns(replace(view, arbitrary=False).unknowns(fit.evidence.dt))
-    careful_std = {unknown.name: unknown.std for unknown in careful} | {"tilt": view.settings.careful.roll}
+    careful_std = {unknown.name: unknown.std for unknown in careful} | {"roll": view.settings.careful.roll}
     indices, differences, log_ratio = [], [], 0.0
     derivatives = fit.problem.unknowns.derivatives(fit.z)
     for unknown, part in fit.problem.unknowns.parts(torch.arange(len(fit.z))):
@@ -110,7 +110,7 @@ def sample_camera_prior(fit: Fit, count: int) -> dict[str, Float[np.ndarray, " s
     view, generator = fit.evidence.view, torch.Generator().manual_seed(5)
     values = {}
     for unknown in fit.problem.unknowns:
-        if unknown.name in ("tilt", "distortion", "readout") and unknown.std is not None:
+        if unknown.name in ("roll", "distortion", "readout") and unknown.std is not None:
             start = torch.as_tensor(unknown.start, dtype=torch.float64)
             noise = torch.randn(count, *unknown.shape, generator=generator, dtype=torch.float64)
             values[unknown.name] = start + unknown.std * noise
@@ -134,8 +134,8 @@ def _camera_values(fit: Fit, values: Values, half_fields: Tensor) -> dict[str, F
         samples["focal_length"] = fit.evidence.view.width / 2 / half_fields
     if "distortion" in values:
         samples |= {"k1": values["distortion"] / half_fields.square(), "distortion": values["distortion"]}
-    if "tilt" in values:
-        samples["roll"] = values["tilt"]
+    if "roll" in values:
+        samples["roll"] = values["roll"]
     return {name: sample.detach().numpy() for name, sample in samples.items()}
 
 

@@ -15,11 +15,11 @@ from physvision.identification.fitting import Fit, fit_model, max_noise, refit
 from physvision.identification.kinds import KINDS, MotionKind
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
 from physvision.identification.scoring import (
-    gain,
     kind_odds,
     max_relaxation_gain,
     reference_autocorrelation,
     score,
+    score_gain,
     tracker_bias,
     uniform_score,
 )
@@ -167,7 +167,7 @@ def _select_fits(fits: Sequence[Fit], rejected: dict[str, str]) -> dict[str, Fit
     if not fits:
         return {}
     selected: dict[str, Fit] = {}
-    lead = max(fits, key=gain).evidence.tracks
+    lead = max(fits, key=score_gain).evidence.tracks
     for name in dict.fromkeys(fit.model.kind for fit in fits):
         kind_fits = [fit for fit in fits if fit.model.kind == name]
         compared = [fit for fit in kind_fits if len(lead) > 1 or fit.evidence.tracks[0].name == lead[0].name]
@@ -288,7 +288,7 @@ def _select_objects(fits: Sequence[Fit]) -> Fit:
     selected, max_length, max_gain = fits[0], 0, 0.0
     for fit in fits:
         settings = fit.evidence.settings.selection
-        length, fit_gain = fit.model.end - fit.model.first, gain(fit)
+        length, fit_gain = fit.model.end - fit.model.first, score_gain(fit)
         if length > settings.length_lead * max_length or (
             settings.length_lead * length > max_length and fit_gain > settings.gain_lead * max_gain
         ):

@@ -195,14 +195,14 @@ def _simulate_points(engine: MechanicalEngine, points: scene_names.TrackedPoints
 
 
 def _project(plane_positions: Tensor, values: Values) -> Tensor:
-    """Project positions in the plane, (worlds, points, 2), m, to pixels: flip y, then apply tilt, scale and origin."""
+    """Project positions in the plane, (worlds, points, 2), m, to pixels: flip y, then apply roll, scale and origin."""
     flipped = plane_positions * plane_positions.new_tensor([1.0, -1.0])
-    return values["origin"][:, None] + values["scale"][:, None, None] * rotate(flipped, values["tilt"][:, None])
+    return values["origin"][:, None] + values["scale"][:, None, None] * rotate(flipped, values["roll"][:, None])
 
 
 def _camera_unknowns(evidence: Evidence, scale: float, is_top_view: bool) -> list[Unknown]:
-    """Return the unknown scale, tilt and origin of the picture."""
-    known_value, tilt_std = evidence.known_values.get("scale"), evidence.view.settings.careful.roll
+    """Return the unknown scale, roll and origin of the picture."""
+    known_value, roll_std = evidence.known_values.get("scale"), evidence.view.settings.careful.roll
     scale_unknown = Unknown("scale", scale, low=0.0, unit="px/m")
     if known_value is not None:
         # A known scale is never exactly that of the plane of motion, so its standard deviation has a lower bound.
@@ -210,7 +210,7 @@ def _camera_unknowns(evidence: Evidence, scale: float, is_top_view: bool) -> lis
         scale_unknown = Unknown("scale", known_value.value, 0.0, std=std, unit="px/m")
     return [
         scale_unknown,
-        Unknown("tilt", 0.0, scale=tilt_std, std=None if is_top_view else tilt_std, unit="rad"),
+        Unknown("roll", 0.0, scale=roll_std, std=None if is_top_view else roll_std, unit="rad"),
         Unknown("origin", [0.0, 0.0], scale=20.0, unit="px"),
     ]
 

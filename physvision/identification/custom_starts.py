@@ -86,20 +86,20 @@ class StartSearch:
         observed = self.evidence.observed[first:end].unflatten(1, (-1, 2))
         generator = torch.Generator().manual_seed(0)
         values = {unknown.name: self._draw(unknown, generator) for unknown in self.unknowns}
-        scale, displacement, tilt = self._draw_scenes(observed, generator)
+        scale, displacement, roll = self._draw_scenes(observed, generator)
         displacement = torch.where(position_mask, displacement, 0.0)
         q = engine.integrate(engine.initial_state(settings.draws, torch.float64).q, displacement)
         leaves = self.property_values(values)
-        velocities = self._match_velocities(q, leaves, (scale, tilt), times, observed, generator)
+        velocities = self._match_velocities(q, leaves, (scale, roll), times, observed, generator)
         simulated = self._simulate(State(q, velocities), leaves, times[compared])
         flipped = simulated * simulated.new_tensor([1.0, -1.0])
-        projected = scale[:, None, None, None] * rotate(flipped, tilt[:, None, None])
+        projected = scale[:, None, None, None] * rotate(flipped, roll[:, None, None])
         errors = observed[compared] - projected
         origin = errors.nanmean((1, 2))
         cost = (errors - origin[:, None, None]).square().nanmean((1, 2, 3)).nan_to_num(nan=math.inf, posinf=math.inf)
         features = torch.cat([displacement, 2 * scale.log()[:, None]], 1)
         rows = _distinct_rows(cost, features, settings.starts, settings.min_start_distance)
-        values |= {"scale": scale, "tilt": tilt, "origin": origin}
+        values |= {"scale": scale, "roll": roll, "origin": origin}
         values |= {"displacement": displacement, "velocities": velocities}
         return {name: value[rows] for name, value in values.items()}, math.sqrt(float(cost[rows[0]]))
 
@@ -131,8 +131,8 @@ class StartSearch:
         lengths = (extent / scale)[:, None]
         unit = torch.stack([self._uniform(generator, -1, 1) for _ in range(engine.nv)], 1)
         displacement = torch.where(rotational, math.pi * unit, lengths * unit)
-        tilt = self._uniform(generator, -math.pi, math.pi) if self.is_top_view else torch.zeros_like(scale)
-        return scale, displacement, tilt
+        roll = self._uniform(generator, -math.pi, math.pi) if self.is_top_view else torch.zeros_like(scale)
+        return scale, displacement, roll
 
     def _rotational_coordinates(self) -> tuple[Tensor, float]:
         """Return a mask of the coordinates that turn the points, and the largest radius, m."""
@@ -158,14 +158,14 @@ class StartSearch:
     ) -> Tensor:
         """Return joint velocities that give those in the picture, with random components that it does not show."""
         engine, nudge = self.points.engine, self.evidence.settings.custom.nudge
-        scale, tilt = camera
+        scale, roll = camera
         count = min(6, len(times))
         positions = observed[:count].flatten(1).numpy()
         valid = np.isfinite(positions).all(1)
         degree = 1 if valid.sum() < 5 else 2
         velocity = fit_polynomial(times[:count][valid], positions[valid], degree)[1].reshape(-1, 2)
         plane_velocity = (
-            rotate(torch.from_numpy(velocity).expand(len(q), -1, -1), -tilt[:, None]) / scale[:, None, None]
+            rotate(torch.from_numpy(velocity).expand(len(q), -1, -1), -roll[:, None]) / scale[:, None, None]
         )
         plane_velocity = plane_velocity * plane_velocity.new_tensor([1.0, -1.0])
         columns = []

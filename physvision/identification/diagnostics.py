@@ -94,8 +94,8 @@ _MIN_LATER_SAMPLES = 3  # fewer may be outliers at the end of a track
 def span_warnings(fit: Fit) -> list[str]:
     """Return a warning if positions are observed after the last sample that was fitted."""
     start, end = fit.span
-    later = torch.isfinite(fit.evidence.observed).any(1) & (fit.evidence.times > end)
-    if int(later.sum()) < _MIN_LATER_SAMPLES:
+    is_left_out = torch.isfinite(fit.evidence.observed).any(1) & (fit.evidence.times > end)
+    if int(is_left_out.sum()) < _MIN_LATER_SAMPLES:
         return []
     return [f"Fitted from {start:.2f} to {end:.2f} s; later positions do not follow the law, and are left out."]
 

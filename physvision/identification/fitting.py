@@ -128,7 +128,7 @@ def build_problem(evidence: Evidence, model: MotionModel) -> MotionResidual:
     rows = view.image_rows(observed)
     # The roll is an unknown of the motion, since most kinds do not depend on it, but its prior is that of the view.
     unknowns = [
-        view.tilt_unknown() if unknown.name == "tilt" and unknown.std is not None else unknown
+        view.roll_unknown() if unknown.name == "roll" and unknown.std is not None else unknown
         for unknown in model.unknowns
     ]
 

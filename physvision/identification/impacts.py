@@ -77,7 +77,7 @@ def guess_bounces(times: Samples, positions: Positions, bounces: list[int]) -> B
             counts.append(last - first)
     if not accelerations:
         return None
-    # What was tracked before the ball, or beside it, scatters about its parabola.
+    # Samples of other objects, tracked before the ball or beside it, scatter about the parabola of their flight.
     variances = np.maximum(scatters, np.median(scatters) + 1e-9) ** 2 / np.array(counts, dtype=float) ** 5
     gravity = _weighted_median(np.array(accelerations), 1 / variances)
     floors = [float(positions[max(bounce - 1, 0) : bounce + 2, 1].max()) for bounce in bounces]
@@ -108,7 +108,7 @@ def _restitution_by_times(times: Samples, bounces: list[int]) -> float | None:
         return None
     impacts, numbers = times[bounces] + np.median(np.diff(times)) / 2, np.arange(len(bounces))
     candidates = np.linspace(0.3, 0.99, 139)
-    costs = [_fit(np.stack([np.ones_like(impacts), e**numbers], 1), impacts[:, None])[1] for e in candidates]
+    costs = [_least_squares(np.stack([np.ones_like(impacts), e**numbers], 1), impacts[:, None])[1] for e in candidates]
     return float(candidates[int(np.argmin(costs))])
 
 
@@ -152,14 +152,14 @@ def find_impact(
         window_times = elapsed[window]
         ones, clipped = np.ones_like(window_times), (np.minimum(window_times, 0), np.maximum(window_times, 0))
         kinked_basis = np.stack([ones, *clipped], 1)
-        solution, cost = _fit(kinked_basis, positions[window])
-        cost -= _fit(np.stack([ones, window_times], 1), positions[window])[1]
+        solution, cost = _least_squares(kinked_basis, positions[window])
+        cost -= _least_squares(np.stack([ones, window_times], 1), positions[window])[1]
         if cost < min_cost:
             min_cost, impact = cost, Impact(float(times[index]), solution[1], solution[2], solution[0])
     return impact if min_cost < -1e-4 * total else None
 
 
-def _fit(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
+def _least_squares(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
     """Solve linear least squares; the coefficients and the sum of squared errors."""
     solution = np.linalg.lstsq(basis, values, rcond=None)[0]
     return solution, float(((values - basis @ solution) ** 2).sum())

@@ -162,7 +162,9 @@ class Evidence:
             raise UnsuitableError(f"only {len(indices)} positions are observed, at least {min_count} are needed")
         return indices, self.times.numpy()[indices], positions[indices]
 
-    def loss_unknown(self, name: str, guess: float, scale: float, std: float | None = None, unit: str = "") -> Unknown:
+    def dissipation_unknown(
+        self, name: str, guess: float, scale: float, std: float | None = None, unit: str = ""
+    ) -> Unknown:
         """Return the unknown coefficient of damping or drag, which a known value determines if there is one.
 
         Args:

@@ -18,7 +18,7 @@ from physvision.report.spreadsheet import Cell, write_csv, write_xlsx
 _HALF_STEP_FRAMES = 1e-4
 # Half the time over which velocities are differentiated, in frames. The law is known at the frames and interpolated by
 # cubic polynomials between them: at a third, their error and that of the difference cancel to the fourth order.
-_ACCELERATION_FRAMES = 1 / 3
+_ACCELERATION_HALF_STEP_FRAMES = 1 / 3
 
 Times = Float[np.ndarray, " times"]
 Vectors = Float[np.ndarray, "times numbers"]
@@ -31,16 +31,16 @@ class Axes:
     Attributes:
         origin: Origin in the picture, px; the lower left corner of all tracks if None, and for tables of lengths the
             origin of the table.
-        turn: Angle from the picture's horizontal to the x axis, counterclockwise, rad.
+        angle: Angle from the picture's horizontal to the x axis, counterclockwise, rad.
     """
 
     origin: tuple[float, float] | None = None
-    turn: float = 0.0
+    angle: float = 0.0
 
     def rotate(self, vectors: Vectors) -> Vectors:
         """Return vectors (times, 2) of the picture, y down, in these axes."""
         x, y = vectors[:, 0], -vectors[:, 1]
-        cos, sin = math.cos(self.turn), math.sin(self.turn)
+        cos, sin = math.cos(self.angle), math.sin(self.angle)
         return np.stack([x * cos + y * sin, y * cos - x * sin], 1)
 
     def origin_of(self, result: Identification) -> np.ndarray:
@@ -110,16 +110,16 @@ def motion_rows(result: Identification, axes: Axes = PICTURE_AXES) -> tuple[list
     used = result.in_span(times)
     times, observed = times[used], observed[used]
     fitted, velocities, accelerations = motion_derivatives(result, times)
-    motion = MotionAxes(result, axes)
-    unit = motion.unit
+    motion_axes = MotionAxes(result, axes)
+    unit = motion_axes.unit
     head, columns = ["time_s"], [times]
     for index, track in enumerate(result.evidence.tracks):
         name, part = track.name.replace(" ", "_"), slice(2 * index, 2 * index + 2)
         quantities = {
-            ("", unit): motion.points(observed[:, part]),
-            ("fitted_", unit): motion.points(fitted[:, part]),
-            ("v", f"{unit}/s"): motion.vectors(velocities[:, part]),
-            ("a", f"{unit}/s²"): motion.vectors(accelerations[:, part]),
+            ("", unit): motion_axes.points(observed[:, part]),
+            ("fitted_", unit): motion_axes.points(fitted[:, part]),
+            ("v", f"{unit}/s"): motion_axes.vectors(velocities[:, part]),
+            ("a", f"{unit}/s²"): motion_axes.vectors(accelerations[:, part]),
         }
         for (label, quantity_unit), values in quantities.items():
             head += [f"{name}_{label}{axis}_{quantity_unit}" for axis in "xy"]
@@ -138,10 +138,12 @@ def motion_derivatives(result: Identification, times: Times) -> tuple[Vectors, V
     The acceleration is NaN at the first time: the law is not defined before.
     """
     dt, start = result.evidence.dt, result.span[0]
-    step, stride = _HALF_STEP_FRAMES * dt, _ACCELERATION_FRAMES * dt
+    step, acceleration_step = _HALF_STEP_FRAMES * dt, _ACCELERATION_HALF_STEP_FRAMES * dt
 
     def velocities(centers: Times) -> Vectors:
         return (result.positions(centers + step) - result.positions(centers - step)) / (2 * step)
 
-    accelerations = (velocities(times + stride) - velocities(times - stride)) / (2 * stride)
+    accelerations = (velocities(times + acceleration_step) - velocities(times - acceleration_step)) / (
+        2 * acceleration_step
+    )
     return result.positions(times), velocities(np.maximum(times, start + step)), accelerations

@@ -150,7 +150,8 @@ def _page(result: Identification, video_path: Path | None) -> report.Page:
     page.section("Parameters", _parameter_table(result), *reasons)
     text = (
         "Standard uncertainties by their source: the scale and other known values; the tracking, whose errors differ "
-        "from frame to frame; and the model: errors that last, and what the clip hardly determines, such as the camera."
+        "from frame to frame; and the model: autocorrelated errors, and what the clip hardly determines, such as the "
+        "camera."
     )
     page.section("Uncertainty budget", _budget_table(result), text=text)
     if result.camera:

@@ -157,7 +157,8 @@ def _extend_window(
         return None
     while True:
         coefficients = fit()
-        # All further samples on the present path are added at once, a few of many, since an extrapolation drifts.
+        # All further samples on the present path are added at once, but no more than a fraction of the window, since an
+        # extrapolation drifts.
         reach = max(1, (last - first) // _EXTENSION_DIVISOR)
         powers = np.vander(
             times[max(first - reach, 0) : last + reach] - times[first], len(coefficients), increasing=True

@@ -38,8 +38,8 @@ class Parameter:
         reason: Reason why it is not identifiable.
         meaning: Definition where the name leaves it open, such as which mass a ratio is relative to.
         budget: Standard uncertainties by their source: known values such as the scale, tracking (white noise of the
-            positions), and model (errors that last, and priors such as those of the camera). Their squares add up to
-            that of half the 68 % interval.
+            positions), and model (autocorrelated errors, and priors such as those of the camera). Their squares add up
+            to that of half the 68 % interval.
     """
 
     value: float | None
@@ -59,8 +59,8 @@ class _Propagation:
     Attributes:
         values: Parameters, or the reasons why they are not identifiable.
         estimates: Estimates of the identifiable ones.
-        samples: Joint samples of the identifiable ones in random order, those within the bounds and all, projected onto
-            them.
+        samples: Joint samples of the identifiable ones in random order: those within the bounds, and all samples
+            projected onto the bounds.
         posterior: Posterior of z.
         z_derivatives: Derivatives of the identifiable ones with respect to z.
         known_errors: Effect on them of one standard deviation of each known value.
@@ -235,7 +235,7 @@ def _feasible_samples(
         deviations = deviations[feasible]
     else:
         deviations = _sample_truncated(deviations, lower, settings.truncation_sweeps)
-    return _shifted(bounds, estimates, deviations)
+    return _add_deviations(bounds, estimates, deviations)
 
 
 def _projected_samples(
@@ -264,13 +264,13 @@ def _projected_samples(
             inner = inner + 1e-9 * np.diag(inner.diagonal())
             samples = deviations[remaining]
             multipliers = np.linalg.solve(inner, (lower[active] - samples[:, active]).T).T
-            shifted = samples + multipliers @ covariance[active]
-            shifted[:, active] = lower[active]
-            optimal = (multipliers >= 0).all(1) & (shifted[:, bounded] >= lower[bounded]).all(1)
+            projected = samples + multipliers @ covariance[active]
+            projected[:, active] = lower[active]
+            optimal = (multipliers >= 0).all(1) & (projected[:, bounded] >= lower[bounded]).all(1)
             indices = np.flatnonzero(remaining)[optimal]
-            result[indices] = shifted[optimal]
+            result[indices] = projected[optimal]
             remaining[indices] = False
-    return _shifted(bounds, estimates, result)
+    return _add_deviations(bounds, estimates, result)
 
 
 def _lower_limits(bounds: list[Bounds]) -> Float[np.ndarray, " parameters"]:
@@ -278,7 +278,7 @@ def _lower_limits(bounds: list[Bounds]) -> Float[np.ndarray, " parameters"]:
     return np.array([-np.inf if bound == _POSITIVE else bound[0] for bound in bounds])
 
 
-def _shifted(
+def _add_deviations(
     bounds: list[Bounds],
     estimates: Float[np.ndarray, " parameters"],
     deviations: Float[np.ndarray, "draws parameters"],
@@ -315,9 +315,9 @@ def _sample_truncated(
             tail = ndtr(-np.minimum((lower[bounded[index]] - mean) / std, _MAX_TAIL))
             quantile = tail * random.uniform(1e-12, 1, len(samples))
             samples[:, index] = np.maximum(mean - std * ndtri(quantile), lower[bounded[index]])
-    shifted = deviations + (samples - start) @ np.linalg.solve(inner, covariance[bounded])
-    shifted[:, bounded] = samples
-    return np.maximum(shifted, lower)
+    projected = deviations + (samples - start) @ np.linalg.solve(inner, covariance[bounded])
+    projected[:, bounded] = samples
+    return np.maximum(projected, lower)
 
 
 def _estimate(

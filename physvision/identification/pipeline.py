@@ -126,9 +126,9 @@ def identify(
                 )
         if not candidates.fits:
             reasons = "; ".join(f"{kind}: {reason}" for kind, reason in candidates.rejected.items())
-            limits = dict.fromkeys(note for track in tracks for note in track.notes)
+            track_notes = dict.fromkeys(note for track in tracks for note in track.notes)
             message = f"no kind of motion explains the tracks ({_describe(tracks)}). {reasons}"
-            raise InputError(" ".join([f"{message}.", *limits]) if limits else message)
+            raise InputError(" ".join([f"{message}.", *track_notes]) if track_notes else message)
         progress("intervals", FITTING_END)
         return _build_result(candidates, tracks, notes, frame_rate)
 
@@ -256,12 +256,12 @@ def _unused_known_values(known_values: Collection[str], motion: str, ties: Seque
     if motion not in KINDS:
         return []
     unused = [name for name in known_values if name not in (*KINDS[motion].known_names, "scale")]
-    named = " or ".join(kind.replace("_", " ") for kind in (motion, *ties))
+    motions = " or ".join(kind.replace("_", " ") for kind in (motion, *ties))
     for name in unused:
         if not any(name in KINDS[kind].known_names for kind in ties):
             users = ", ".join(kind for kind in KINDS if name in KINDS[kind].known_names)
             raise InputError(
-                f"known: {name} is given, but the clip shows a {named}, which cannot use it; leave it out, or name a "
+                f"known: {name} is given, but the clip shows a {motions}, which cannot use it; leave it out, or name a "
                 f"kind that uses it by motion: {users}"
             )
     return [f"{name} is given, but a {motion.replace('_', ' ')} cannot use it." for name in unused]

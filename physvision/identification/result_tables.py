@@ -42,7 +42,7 @@ def parameter_row(name: str, parameter: Parameter) -> list[Cell]:
     """Return the cells of a parameter: its name, value, intervals, unit, uncertainty budget and a note.
 
     The budget has standard uncertainties from known values such as the scale, from the tracking (white noise of the
-    positions), and from the model (errors that last, and priors such as those of the camera), with two digits.
+    positions), and from the model (autocorrelated errors, and priors such as those of the camera), with two digits.
     """
     label = name.replace("_", " ")
     if parameter.value is None or parameter.interval_95 is None or parameter.interval_68 is None:

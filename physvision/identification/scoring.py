@@ -24,7 +24,7 @@ def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> 
     Args:
         fit: Fit to score.
         autocorrelation: Autocorrelation of the tracks' errors; that of the fit's residuals if not given.
-        bias: Standard deviation of an error of the tracks that lasts, pixels.
+        bias: Standard deviation of the autocorrelated errors of the tracks, pixels.
     """
     residuals = fit.linearization[0]
     settings = fit.evidence.settings.selection
@@ -77,7 +77,7 @@ def kind_odds(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def tracker_bias(fit: Fit) -> float:
-    """Return the standard deviation of a tracker's errors that last, pixels.
+    """Return the standard deviation of a tracker's autocorrelated errors, pixels.
 
     Shadows, strings, blur and the background shift the center of a detected object by a fraction of its size.
     """
@@ -85,7 +85,7 @@ def tracker_bias(fit: Fit) -> float:
     return fit.evidence.settings.selection.bias_ratio * max(radii)
 
 
-def gain(fit: Fit) -> float:
+def score_gain(fit: Fit) -> float:
     """Return the improvement of a fit's score over a uniform distribution of positions, comparable between objects."""
     return score(fit) - uniform_score(fit.evidence, fit.uncertainty.autocorrelation)
 

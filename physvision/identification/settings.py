@@ -163,7 +163,8 @@ class SelectionSettings:
         max_relaxed_ratio: Error of a fit, relative to the largest acceptable one, above which it is not refined, nor
             searched again with more unknowns. Raising it costs time.
         min_residual_scale: Smallest residual scale that scores count, in noise standard deviations.
-        bias_ratio: Error of a tracker that lasts, relative to the object's radius: the scale below which residuals of
+        bias_ratio: Autocorrelated error of a tracker, relative to the object's radius: the scale below which residuals
+        of
             kinds are not compared. Raising it brings odds closer to one.
         min_reference_fraction: Fraction of the longest explained stretch that the fit must explain whose residuals give
             the autocorrelation of the tracks' errors.

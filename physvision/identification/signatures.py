@@ -64,7 +64,7 @@ def _sags(fit: Fit) -> str | None:
 def _hardly_swings(fit: Fit) -> str | None:
     """Check that a good part of an oscillation is observed."""
     settings = fit.evidence.settings.signatures
-    period = 2 * np.pi / float(fit.values["restoring"].clamp(min=1e-12).sqrt())
+    period = 2 * np.pi / float(fit.values["restoring_coefficient"].clamp(min=1e-12).sqrt())
     if float(fit.problem.times[-1]) >= settings.min_periods[fit.model.kind] * period:
         return None
     return f"only {float(fit.problem.times[-1]) / period:.2g} of its period of {period:.3g} s is observed"

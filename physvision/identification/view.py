@@ -1,8 +1,8 @@
 """Camera model of a single clip of plane motion: homography, radial distortion and rolling shutter.
 
-With scale, roll and shift, which are the motion's own unknowns, keystone κ and foreshortening (a, b) make up every
-projective transformation of a plane. `camera_posterior` derives what they say about the focal length and the tilt, and
-what a motion says about them.
+A projective transformation of a plane consists of scale, roll and shift, which are unknowns of the motion's own model,
+and of keystone κ and foreshortening (a, b), which are unknowns here. `camera_posterior` derives the focal length and
+the tilt from them, and how far a motion determines them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class View:
 
     @classmethod
     def around(cls, tracks: Sequence[Track], settings: ViewSettings = _DEFAULTS) -> View:
-        """Return the view of tracks without a picture: around their positions, straight on, all rows at once."""
+        """Return the view of tracks without a picture: around their positions, frontal, with all rows read at once."""
         positions = np.concatenate([track.positions[track.observed] for track in tracks])
         center = (positions.min(0) + positions.max(0)) / 2
         span = settings.table_margin * max(float(np.ptp(positions, axis=0).max()), 1e-9)
@@ -79,9 +79,9 @@ class View:
         offset = (self.width / 2, self.height / 2) if calibration is None else calibration.center
         return self.corner[0] + offset[0], self.corner[1] + offset[1]
 
-    def tilt_unknown(self) -> Unknown:
+    def roll_unknown(self) -> Unknown:
         """Return the unknown roll of the camera."""
-        return Unknown("tilt", 0.0, scale=_ROLL_STEP, std=self.prior.roll, unit="rad")
+        return Unknown("roll", 0.0, scale=_ROLL_STEP, std=self.prior.roll, unit="rad")
 
     def unknowns(self, dt: float) -> list[Unknown]:
         """Return the unknowns of a camera that takes a frame every `dt` seconds."""
@@ -124,8 +124,8 @@ class View:
         if calibration is None:
             return positions
         corner = np.array(self.corner)
-        flat = calibration.undistort(positions.reshape(-1, 2) - corner) + corner
-        return flat.reshape(positions.shape)
+        undistorted = calibration.undistort(positions.reshape(-1, 2) - corner) + corner
+        return undistorted.reshape(positions.shape)
 
     def image_rows(self, positions: Float[Tensor, "samples numbers"]) -> Float[Tensor, "samples objects"]:
         """Return the image rows of positions; the middle row where they are NaN."""

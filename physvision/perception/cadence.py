@@ -48,14 +48,14 @@ def find_cadence(
     steps = np.diff(times)
     if observed.sum() < settings.min_samples or np.ptp(steps) > settings.max_unevenness * np.median(steps):
         return None
-    uniform = _roughness(times, positions, observed, settings)
-    moving = np.flatnonzero(np.isfinite(uniform))
+    timestamp_costs = _roughness(times, positions, observed, settings)
+    moving = np.flatnonzero(np.isfinite(timestamp_costs))
     if len(moving) < settings.min_samples:
         return None
     # Both halves must become smoother: a single impact or dropped frame is no cadence.
     middle = int(np.median(moving))
     parts = slice(None), slice(None, middle), slice(middle, None)
-    before = np.array([np.nanmean(uniform[part]) for part in parts])
+    before = np.array([np.nanmean(timestamp_costs[part]) for part in parts])
 
     def gain(cadence: Cadence) -> float:
         costs = _roughness(cadence.times, positions, observed & ~cadence.repeats, settings)
@@ -68,7 +68,7 @@ def find_cadence(
     candidate = max(_conversions(times, settings.camera_fps, coarse, settings), key=gain, default=None)
     if candidate is None or gain(candidate) < settings.min_gain:
         return None
-    # A rate of 29.97 in place of 30 skips one more frame in a thousand: where, only a fine phase tells.
+    # A rate of 29.97 in place of 30 skips one more frame in a thousand; only a fine phase determines which.
     fine = _phases(candidate.phase - 1 / settings.phases, candidate.phase + 1 / settings.phases, settings.phases)
     return max([candidate, *_conversions(times, [candidate.camera_fps], fine, settings)], key=gain)
 

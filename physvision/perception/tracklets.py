@@ -70,8 +70,8 @@ def detect_blobs(
         min_difference = 0.4 * float(np.percentile(difference[patch][component > 0], 90))
         for part in thick_parts(component & (difference[patch] > min_difference), settings.core_depth):
             if part.sum() >= min_area:
-                color, change, behind = frame[patch], difference[patch], background[patch]
-                blobs.append(_make_blob(color, change, behind, part, (left, top), mask.shape))
+                color, change, background_patch = frame[patch], difference[patch], background[patch]
+                blobs.append(_make_blob(color, change, background_patch, part, (left, top), mask.shape))
     return blobs
 
 
@@ -102,9 +102,9 @@ def _make_blob(frame, difference, background, part, corner, shape) -> Blob:
     rows, columns = np.nonzero(part)
     values = weights[rows, columns]
     x, y = (columns + 0.5) @ values / total, (rows + 0.5) @ values / total
-    strong = (part > 0) & (difference >= np.median(difference[part > 0]))
-    color = np.median(frame[strong].astype(float), axis=0)
-    background_color = np.median(background[strong].astype(float), axis=0)
+    is_strong = (part > 0) & (difference >= np.median(difference[part > 0]))
+    color = np.median(frame[is_strong].astype(float), axis=0)
+    background_color = np.median(background[is_strong].astype(float), axis=0)
     ratio = (color + 3) / (background_color + 3)
     left, top = columns.min() + corner[0], rows.min() + corner[1]
     right, bottom = columns.max() + corner[0], rows.max() + corner[1]
@@ -112,7 +112,7 @@ def _make_blob(frame, difference, background, part, corner, shape) -> Blob:
         position=np.array([x + corner[0], y + corner[1]]),
         area=float(part.sum()),
         color=color,
-        contrast=float(np.median(difference[strong])),
+        contrast=float(np.median(difference[is_strong])),
         touches_border=bool(left <= 0 or top <= 0 or right >= shape[1] - 1 or bottom >= shape[0] - 1),
         is_shadow=bool(0.35 < ratio.mean() < 0.97 and np.ptp(ratio) < 0.08),
         color_difference=color - background_color,

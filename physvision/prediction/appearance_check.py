@@ -91,14 +91,14 @@ class AppearanceCheck:
         height, width = self.frames.shape[1:3]
         centers = np.stack([outline[:, 0] for outline in self.outlines], 1)
         sizes = np.full(centers.shape[:2], np.nan)
-        for item, color in enumerate(self._object_colors()):
-            radius = self.objects[item].radius or 1.0
+        for number, color in enumerate(self._object_colors()):
+            radius = self.objects[number].radius or 1.0
             margin = self.settings.ring_radius * radius
-            distance = np.linalg.norm(centers - centers[:, item : item + 1], axis=-1)
-            distance[:, item] = np.inf
-            inside = (centers[:, item] > margin) & (centers[:, item] < [width - margin, height - margin])
+            distance = np.linalg.norm(centers - centers[:, number : number + 1], axis=-1)
+            distance[:, number] = np.inf
+            inside = (centers[:, number] > margin) & (centers[:, number] < [width - margin, height - margin])
             for index in np.flatnonzero(inside.all(1) & (distance.min(1) > margin + radius)):
-                x, y = centers[index, item]
+                x, y = centers[index, number]
                 rows, columns = np.ogrid[int(y - margin) : int(y + margin) + 1, int(x - margin) : int(x + margin) + 1]
                 radial = np.hypot(columns + 0.5 - x, rows + 0.5 - y) / radius
                 contrast = np.linalg.norm(color - background[index])
@@ -107,7 +107,7 @@ class AppearanceCheck:
                 disc = radial < self.settings.disc_radius
                 offset = coverage[(radial > self.settings.disc_radius) & (radial < self.settings.ring_radius)].mean()
                 area = ((coverage - offset) / max(1 - offset, 1e-3))[disc].sum()
-                sizes[index, item] = np.sqrt(max(area, 0.0) / np.pi) / radius
+                sizes[index, number] = np.sqrt(max(area, 0.0) / np.pi) / radius
         return sizes
 
     def cut_off(self) -> PerObject:

@@ -1,4 +1,4 @@
-"""Fit of the clip: states and physical parameters of the engine's motion closest to what the encoder sees.
+"""Fit of the clip: states and physical parameters of the engine's motion closest to the encoder's observations.
 
 The clip is cut into windows, of which a bounded number is kept, evenly spaced; their states and the parameters of the
 clip are fitted together (`estimation.window_fit`). Each frame's state is that of the fit to the window that ends there,
@@ -56,7 +56,7 @@ class ClipFit:
         parameters: Parameters that clips of this kind may determine.
         windows: Observed positions of the windows that were kept, and the number of the first frame of each.
         estimate: Fit of these windows; None before there is a whole one.
-        noise: Errors of what the encoder sees.
+        noise: Errors of the encoder's observations.
     """
 
     def __init__(self, model: PredictiveAutoencoder, settings: ClipFitSettings = DEFAULT_FIT_SETTINGS) -> None:
@@ -85,10 +85,10 @@ class ClipFit:
         self.noise = ObservationNoise(scene, count, settings, self.angles)
         self.z = torch.zeros(len(parameters), dtype=torch.float64)
         self.covariance = torch.zeros(len(parameters), len(parameters), dtype=torch.float64)
-        self._used = torch.zeros(len(parameters), dtype=torch.bool)
+        self._is_fitted = torch.zeros(len(parameters), dtype=torch.bool)
         self._frames, self._stride, self._next_fit = 0, self.length, self.length
-        # First frames of the windows of the estimate, and how many of these it does not explain.
-        self._begins: list[int] = []
+        # First frames of the windows of the estimate, and the number of windows that it does not explain.
+        self._first_frames: list[int] = []
         self._unexplained = 0
         self._future: tuple[tuple[int, int], tuple[Trajectory, Trajectory]] | None = None
 
@@ -97,13 +97,13 @@ class ClipFit:
         """Add consecutive frames; fit parameters if enough frames are new, and states of these frames.
 
         Args:
-            observed: States that the encoder sees.
+            observed: States that the encoder estimates.
             confidence: Confidence in each object, 0 to 1; an object without any is not observed.
         """
         coordinates = list(self.coordinates)
         q, v = (part[:, coordinates].double().cpu() for part in (observed.q, observed.v))
-        hidden = (confidence.cpu() < self.settings.min_confidence).repeat_interleave(self.per_object, 1)
-        own, q = q, torch.where(hidden, torch.nan, q) if hidden.shape == q.shape else q
+        is_hidden = (confidence.cpu() < self.settings.min_confidence).repeat_interleave(self.per_object, 1)
+        encoder_q, q = q, torch.where(is_hidden, torch.nan, q) if is_hidden.shape == q.shape else q
         earlier = 0
         if self.recent is not None:
             earlier = len(self.recent[0])
@@ -113,21 +113,21 @@ class ClipFit:
         self._keep_windows(q, v, first)
         if self._frames >= self._next_fit:
             self.fit()
-        fitted = self._states(q, v, own)
+        fitted = self._states(q, v, encoder_q)
         self.recent = (q[-self.length :], v[-self.length :])
         return fitted
 
     def _keep_windows(self, q: Tensor, v: Tensor, first: int) -> None:
         """Keep whole windows that begin at multiples of the stride; double it when there are too many."""
-        begin = self.windows[-1][0] + self._stride if self.windows else 0
-        while begin + self.length <= first + len(q):
-            part = slice(begin - first, begin - first + self.length)
-            self.windows.append((begin, q[part], v[part]))
-            begin += self._stride
+        first_frame = self.windows[-1][0] + self._stride if self.windows else 0
+        while first_frame + self.length <= first + len(q):
+            part = slice(first_frame - first, first_frame - first + self.length)
+            self.windows.append((first_frame, q[part], v[part]))
+            first_frame += self._stride
             if len(self.windows) > self.settings.max_windows:
                 self._stride *= 2
                 self.windows = [window for window in self.windows if window[0] % self._stride == 0]
-                begin = self.windows[-1][0] + self._stride
+                first_frame = self.windows[-1][0] + self._stride
 
     @torch.no_grad()
     def fit(self) -> None:
@@ -140,27 +140,27 @@ class ClipFit:
         self.noise.measure(q)
         problem = self._problem(q)
         guesses = torch.stack([self._guesses(*window[1:], 0) for window in self.windows], 1)
-        estimate = self._continued(problem, guesses) or self._searched(problem, guesses)
-        estimate = self._calibrated(problem, estimate)
-        self.estimate, self._begins, self._future = estimate, [window[0] for window in self.windows], None
+        estimate = self._continue_fit(problem, guesses) or self._search(problem, guesses)
+        estimate = self._calibrate_noise(problem, estimate)
+        self.estimate, self._first_frames, self._future = estimate, [window[0] for window in self.windows], None
         self._unexplained = self._count_unexplained(problem, estimate)
         self._select(estimate)
 
-    def _continued(self, problem: WindowProblem, guesses: Tensor) -> WindowEstimate | None:
+    def _continue_fit(self, problem: WindowProblem, guesses: Tensor) -> WindowEstimate | None:
         """Fit from the estimate so far; None if there is none, or if it leaves more windows unexplained than before."""
-        before = self.estimate
-        if before is None:
+        previous = self.estimate
+        if previous is None:
             return None
-        x, rows = self._cheapest(problem, guesses, before.z), dict(zip(self._begins, before.x, strict=True))
+        x, rows = self._cheapest(problem, guesses, previous.z), dict(zip(self._first_frames, previous.x, strict=True))
         for row, (begin, *_) in enumerate(self.windows):
             x[row] = rows.get(begin, x[row])
-        estimate = problem.fit(x, before.z, self.settings.joint_iterations)
+        estimate = problem.fit(x, previous.z, self.settings.joint_iterations)
         if self._count_unexplained(problem, estimate) > self._unexplained:
-            x = self._renewed(problem, guesses, estimate)
+            x = self._renew_states(problem, guesses, estimate)
             estimate = problem.fit(x, estimate.z, self.settings.joint_iterations)
         return estimate if self._count_unexplained(problem, estimate) <= self._unexplained else None
 
-    def _searched(self, problem: WindowProblem, guesses: Tensor) -> WindowEstimate:
+    def _search(self, problem: WindowProblem, guesses: Tensor) -> WindowEstimate:
         """Fit from several guesses of the parameters, and return the best."""
         # Walls that a disc seems to turn at are a guess: a disc may also have come to rest, or met another one there.
         starts = [torch.zeros_like(self.z), self.parameters.first_guess(problem.observed)]
@@ -172,11 +172,11 @@ class ClipFit:
         """Fit from first guesses; each round starts anew the states that the parameters so far do not explain."""
         estimate = problem.fit(self._cheapest(problem, guesses, z), z, self.settings.joint_iterations)
         for _ in range(self.settings.rounds - 1):
-            x = self._renewed(problem, guesses, estimate)
+            x = self._renew_states(problem, guesses, estimate)
             estimate = problem.fit(x, estimate.z, self.settings.joint_iterations)
-        return self._trimmed(problem, guesses, estimate)
+        return self._fit_without_unexplained(problem, guesses, estimate)
 
-    def _renewed(self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate) -> Tensor:
+    def _renew_states(self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate) -> Tensor:
         """Cheapest states of all windows: first guesses, those of a fit, and where the window before leads on."""
         ends = torch.cat([part[:, -1][:, list(self.coordinates)] for part in estimate.motion], 1)
         q, v = problem.rollout(ends, estimate.z.expand(len(ends), -1), 1)
@@ -184,48 +184,52 @@ class ClipFit:
         following = torch.cat([estimate.x[:1], following])
         return self._cheapest(problem, torch.cat([guesses, estimate.x[None], following[None]]), estimate.z)
 
-    def _trimmed(self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate) -> WindowEstimate:
+    def _fit_without_unexplained(
+        self, problem: WindowProblem, guesses: Tensor, estimate: WindowEstimate
+    ) -> WindowEstimate:
         """Fit parameters without the windows that they leave unexplained; to half of all windows at least.
 
         A window without a motion, be it because a hand came in or because its search went wrong, says nothing of
         parameters; whether it has one is then judged at the parameters of the others.
         """
-        explained, half = self._explained(problem, estimate), (len(estimate.cost) + 1) // 2
+        explained, half = self._explained_windows(problem, estimate), (len(estimate.cost) + 1) // 2
         if len(explained) == len(estimate.cost):
             return estimate
         start = torch.zeros_like(estimate.z)
         if len(explained) < half:
             explained, start = estimate.cost.argsort()[:half], estimate.z
         part = problem.select(explained).fit(estimate.x[explained], start, 10)
-        x = self._renewed(problem, guesses, replace(estimate, z=part.z))
+        x = self._renew_states(problem, guesses, replace(estimate, z=part.z))
         return problem.fit(x, part.z, self.settings.joint_iterations, part.covariance)
 
-    def _explained(self, problem: WindowProblem, estimate: WindowEstimate) -> Tensor:
+    def _explained_windows(self, problem: WindowProblem, estimate: WindowEstimate) -> Tensor:
         """Rows of the windows that a motion explains so well that they take part in the fit of parameters."""
         limit = self.settings.max_fitted_cost * problem.observed.isfinite().sum((1, 2))
         return (estimate.cost < limit).nonzero()[:, 0]
 
     def _count_unexplained(self, problem: WindowProblem, estimate: WindowEstimate) -> int:
-        return len(estimate.cost) - len(self._explained(problem, estimate))
+        return len(estimate.cost) - len(self._explained_windows(problem, estimate))
 
     def _select(self, estimate: WindowEstimate) -> None:
         """Condition on the checkpoint's values of the parameters that the clip does not contradict; see the module."""
         std = estimate.covariance.diagonal().sqrt()
-        used = (estimate.z.abs() > self.settings.min_deviation * std) & self._is_determined(estimate)
+        is_fitted = (estimate.z.abs() > self.settings.min_deviation * std) & self._is_determined(estimate)
         self.z, self.covariance = torch.zeros_like(self.z), torch.zeros_like(self.covariance)
-        gain = estimate.covariance[used][:, ~used] @ torch.linalg.pinv(estimate.covariance[~used][:, ~used])
-        self.z[used] = estimate.z[used] - gain @ estimate.z[~used]
-        block = estimate.covariance[used][:, used] - gain @ estimate.covariance[~used][:, used]
-        index = used.nonzero()[:, 0]
+        gain = estimate.covariance[is_fitted][:, ~is_fitted] @ torch.linalg.pinv(
+            estimate.covariance[~is_fitted][:, ~is_fitted]
+        )
+        self.z[is_fitted] = estimate.z[is_fitted] - gain @ estimate.z[~is_fitted]
+        block = estimate.covariance[is_fitted][:, is_fitted] - gain @ estimate.covariance[~is_fitted][:, is_fitted]
+        index = is_fitted.nonzero()[:, 0]
         self.covariance[index[:, None], index] = block
-        self._used = used
+        self._is_fitted = is_fitted
 
     def _is_determined(self, estimate: WindowEstimate) -> Tensor:
         return estimate.covariance.diagonal().sqrt() < self.settings.max_relative_std
 
-    def _calibrated(self, problem: WindowProblem, estimate: WindowEstimate) -> WindowEstimate:
+    def _calibrate_noise(self, problem: WindowProblem, estimate: WindowEstimate) -> WindowEstimate:
         """Measure errors by the residuals of the windows that a fit explains, and fit these again with them."""
-        explained = self._explained(problem, estimate)
+        explained = self._explained_windows(problem, estimate)
         if 2 * len(explained) < len(estimate.cost):
             return estimate
         valid = problem.observed.isfinite()[explained]
@@ -243,28 +247,28 @@ class ClipFit:
             self.engine,
             parameters.leaves,
             q,
-            self.noise.of(q),
+            self.noise.observation_std(q),
             self.coordinates,
             self.space,
             parameters.low,
             parameters.high,
         )
 
-    def _guesses(self, q: Tensor, v: Tensor, at: int) -> Float[Tensor, "guesses unknowns"]:
+    def _guesses(self, q: Tensor, v: Tensor, frame: int) -> Float[Tensor, "guesses unknowns"]:
         """States at a frame: each object has the encoder's velocity, or the step to the next frame.
 
         An impact just before the frame spoils the first, one just after it the second.
         """
-        later = min(at + 1, len(q) - 1)
-        step = self.space.difference(q[at], q[later])
-        forward = torch.where(step.isfinite(), step / self.engine.dt, v[at]) if later > at else v[at]
-        position = q[at].nan_to_num(0.0)
-        objects = len(v[at]) // self.per_object
+        next_frame = min(frame + 1, len(q) - 1)
+        step = self.space.difference(q[frame], q[next_frame])
+        forward = torch.where(step.isfinite(), step / self.engine.dt, v[frame]) if next_frame > frame else v[frame]
+        position = q[frame].nan_to_num(0.0)
+        objects = len(v[frame]) // self.per_object
         choices = itertools.product((False, True), repeat=objects) if not self.angles else ((False,), (True,))
         rows = []
         for choice in choices:
-            mask = torch.tensor(choice).repeat_interleave(len(v[at]) // len(choice))
-            rows.append(torch.cat([position, torch.where(mask, forward, v[at])]))
+            mask = torch.tensor(choice).repeat_interleave(len(v[frame]) // len(choice))
+            rows.append(torch.cat([position, torch.where(mask, forward, v[frame])]))
         return torch.stack(rows)
 
     @staticmethod
@@ -275,10 +279,10 @@ class ClipFit:
         costs = problem.costs_of(candidates, z)
         return candidates[costs.argmin(0), torch.arange(candidates.shape[1])]
 
-    def _states(self, q: Tensor, v: Tensor, own: Tensor) -> FittedStates:
-        """Fit the window that ends at each of the last frames, whose positions the encoder has as `own`."""
+    def _states(self, q: Tensor, v: Tensor, encoder_q: Tensor) -> FittedStates:
+        """Fit the window that ends at each of the last frames, with the encoder's positions `encoder_q`."""
         settings, length = self.settings, self.length
-        ends = torch.arange(len(q) - len(own), len(q))
+        ends = torch.arange(len(q) - len(encoder_q), len(q))
         starts = (ends - length + 1).clamp_min(0)
         rows = starts[:, None] + torch.arange(length)
         observed = torch.where((rows <= ends[:, None])[..., None], q[rows.clamp_max(len(q) - 1)], torch.nan)
@@ -300,15 +304,19 @@ class ClipFit:
         numbers = observed.isfinite().sum((1, 2))
         is_explained = (estimate.cost < settings.max_mean_cost * numbers) & (index > 0)
         row = torch.arange(len(ends))
-        later = (row + length // 2).clamp_max(len(row) - 1)
-        later = torch.where(is_explained[later], later, row)
-        at = ends - starts[later]
-        filtered, covariance = self._at(estimate, row, index, own, v[ends], is_explained)
-        smoothed, smoothed_covariance = self._at(estimate, later, at, own, v[ends], is_explained[later])
+        later_window = (row + length // 2).clamp_max(len(row) - 1)
+        later_window = torch.where(is_explained[later_window], later_window, row)
+        frame = ends - starts[later_window]
+        filtered, covariance = self._window_state(estimate, row, index, encoder_q, v[ends], is_explained)
+        smoothed, smoothed_covariance = self._window_state(
+            estimate, later_window, frame, encoder_q, v[ends], is_explained[later_window]
+        )
         std = smoothed_covariance.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt()
-        return FittedStates(filtered, covariance, smoothed, self._full(std[:, :count], std[:, count:]), is_explained)
+        return FittedStates(
+            filtered, covariance, smoothed, self._full_state(std[:, :count], std[:, count:]), is_explained
+        )
 
-    def _at(
+    def _window_state(
         self, estimate: WindowEstimate, row: Tensor, index: Tensor, q: Tensor, v: Tensor, is_explained: Tensor
     ) -> tuple[State, Tensor]:
         """State in a frame of windows with its covariance; the encoder's where a window is not explained."""
@@ -320,13 +328,13 @@ class ClipFit:
         )
         jacobian = estimate.motion_jacobian[row, index]
         covariance = jacobian @ estimate.joint_covariance()[row] @ jacobian.mT
-        # What the encoder says of one window: positions as exact as its noise, velocities by three of them.
+        # The encoder's estimate from one window: positions with its noise, velocities by differences of positions.
         std = self.noise.std
-        own = torch.cat([std, std / self.engine.dt]).square()
-        covariance = torch.where(is_explained[:, None, None], covariance, torch.diag(own))
-        return self._full(q, v), covariance
+        encoder_variance = torch.cat([std, std / self.engine.dt]).square()
+        covariance = torch.where(is_explained[:, None, None], covariance, torch.diag(encoder_variance))
+        return self._full_state(q, v), covariance
 
-    def _full(self, q: Tensor, v: Tensor) -> State:
+    def _full_state(self, q: Tensor, v: Tensor) -> State:
         """State of all coordinates; those that are not observed rest at zero."""
         state = State(*(part.new_zeros(len(part), self.engine.nq) for part in (q, v)))
         state.q[:, list(self.coordinates)], state.v[:, list(self.coordinates)] = q, v
@@ -334,12 +342,12 @@ class ClipFit:
 
     def leaves(self, worlds: int = 1) -> dict[str, Tensor] | None:
         """Leaves of the engine's properties that the clip contradicts; None if there are none."""
-        return self.parameters.leaves(self.z.expand(worlds, -1)) if bool(self._used.any()) else None
+        return self.parameters.leaves(self.z.expand(worlds, -1)) if bool(self._is_fitted.any()) else None
 
     def spread(self, start: State, covariance: Tensor, path: Trajectory, count: int) -> Trajectory:
         """Standard deviations along motions: those of an ensemble, which the state, the parameters and chaos allow.
 
-        Each is half the width that holds 68 % of `count` motions, which single motions that chance upon another impact
+        Each is half the width that holds 68 % of `count` motions, which a few motions with another impact
         do not widen.
 
         Args:
@@ -359,9 +367,9 @@ class ClipFit:
         states = State(q.flatten(0, 1), v.flatten(0, 1))
         sampled = self.engine.rollout(states, path.steps, properties=self.parameters.leaves(z))
         stds = []
-        for middle, part in ((path.q, sampled.q), (path.v, sampled.v)):
-            away = (part.nan_to_num(0.0).unflatten(0, (count, rows)) - middle).abs()
-            stds.append(away.quantile(_ONE_STD, dim=0).float())
+        for center, part in ((path.q, sampled.q), (path.v, sampled.v)):
+            distances = (part.nan_to_num(0.0).unflatten(0, (count, rows)) - center).abs()
+            stds.append(distances.quantile(_ONE_STD, dim=0).float())
         return Trajectory(*stds, dt=path.dt)
 
     @torch.no_grad()

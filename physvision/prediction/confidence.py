@@ -1,9 +1,9 @@
-"""Probability that an object is where it is said to be.
+"""Probability that an estimated position is correct.
 
-An object of radius r counts as being there if it is within a fraction of r; one whose coordinates are angles if each
-link is within an angle. With a normal error of variance σ² in each direction, the first has the probability
-1 − exp(−d² / 2σ²) at a distance d, the second erf(d / σ √2). So of all positions said with 0.9, nine in ten are within
-that distance.
+The position of an object of radius r is correct if its error is below a fraction of r; angles of links are correct if
+each error is below an angle. With a normal error of variance σ² in each direction, the first has the probability
+1 − exp(−d² / 2σ²) for a distance d, the second erf(d / σ √2). So of all positions with a confidence of 0.9, nine in ten
+are correct.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
 def confidence(
     std: Float[Tensor, "frames positions"], scene: Scene, settings: PredictionSettings = DEFAULT_SETTINGS
 ) -> Float[Tensor, "frames objects"]:
-    """Probability of each object to be where it is said to be; NaN where the standard deviation is unknown.
+    """Probability that the estimated position of each object is correct; NaN where the standard deviation is unknown.
 
     Args:
         std: Standard deviations of the coordinates of all objects.
         scene: Meaning of these coordinates.
-        settings: Distances that count as being there.
+        settings: Largest errors of a correct position.
     """
     units = list(scene.coordinates.values())
-    own = std.unflatten(-1, (len(scene.objects), len(units)))
+    object_std = std.unflatten(-1, (len(scene.objects), len(units)))
     plane = [index for index, unit in enumerate(units) if unit == "px"]
     if plane:
         radius = torch.tensor([item.radius or 1.0 for item in scene.objects]).to(std)
-        variance = own[..., plane].square().mean(-1)
+        variance = object_std[..., plane].square().mean(-1)
         return -torch.expm1(-0.5 * (settings.confident_radii * radius).square() / variance.clamp_min(1e-12))
-    widest = own.amax(-1).clamp_min(1e-9)
+    widest = object_std.amax(-1).clamp_min(1e-9)
     return torch.special.erf(settings.confident_angle / (math.sqrt(2) * widest))
 
 
@@ -47,7 +47,7 @@ def limit_by_frames(
     Args:
         confidence: Confidence in each object.
         score: Reprojection score of each frame.
-        scene: Scene, which names the score that is usual.
+        scene: Scene with the smallest expected score.
     """
     is_shown = (score >= scene.min_reprojection_score)[:, None]
     return torch.where(is_shown, confidence, torch.minimum(confidence, score[:, None]))
@@ -56,5 +56,5 @@ def limit_by_frames(
 def describe(scene: Scene, settings: PredictionSettings = DEFAULT_SETTINGS) -> str:
     """Describe what confidence means in a scene."""
     if "px" in scene.coordinates.values():
-        return f"probability that an object is within {settings.confident_radii:g} radii of where it is said to be"
-    return f"probability that an object is within {settings.confident_angle:g} rad of where it is said to be"
+        return f"probability that an object is within {settings.confident_radii:g} radii of its estimated position"
+    return f"probability that an object is within {settings.confident_angle:g} rad of its estimated position"

@@ -101,18 +101,18 @@ class DomainCheck:
 
     def _measure(self, segment: Segment, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Measure some frames of a segment, a row each."""
-        scene, levels = self._scene, [segment.frames[index].frame for index in indices]
+        scene, frames = self._scene, [segment.frames[index].frame for index in indices]
         values = {"reprojection_score": segment.reprojection_score.numpy()[indices]}
         if scene.color == "rgb" and self._has_colors:
-            values["color_counts"] = np.array([count_colored_objects(scene, frame, self._settings) for frame in levels])
+            values["color_counts"] = np.array([count_colored_objects(scene, frame, self._settings) for frame in frames])
         state = State(segment.states.q[indices], segment.states.v[indices]).to(self._device)
         rendered = outlines(self._model, scene, state) if self._has_colors else []
         if rendered:
-            frames = np.stack(levels).astype(np.float32) / 255
+            scaled_frames = np.stack(frames).astype(np.float32) / 255
             lines, discs = (
                 AppearanceCheck(
                     [scene.objects[index] for index in group],
-                    frames,
+                    scaled_frames,
                     [rendered[index] for index in group],
                     self._settings,
                 )
@@ -137,7 +137,7 @@ class DomainCheck:
         score, limit = float(np.median(values["reprojection_score"])), scene.min_reprojection_score
         if score < limit:
             part = f"{score:.0%}" if score >= 0.005 else "nothing"
-            text = f"the rendered state explains {part} of the image, usual are at least {limit:.0%}"
+            text = f"the rendered state explains {part} of the image, expected are at least {limit:.0%}"
             yield Difference(True, text)
         if "color_match" in values:
             # In most frames: a link that was misread for a while says nothing of lengths.

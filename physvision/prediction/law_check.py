@@ -75,7 +75,9 @@ def _unexplained(fit: ClipFit, scene: Scene) -> Iterator[Difference]:
         return
     # Sizes of residuals, (windows, times, objects).
     observed = torch.stack([window[1] for window in fit.windows])[: len(estimate.cost)]
-    sizes = (estimate.residuals * fit.noise.of(observed)).unflatten(-1, (len(scene.objects), -1)).norm(dim=-1)
+    sizes = (
+        (estimate.residuals * fit.noise.observation_std(observed)).unflatten(-1, (len(scene.objects), -1)).norm(dim=-1)
+    )
     sizes = sizes * contradicts[:, None, None]
     window, time, item = (int(index) for index in torch.unravel_index(sizes.argmax(), sizes.shape))
     # Windows count frames with a state; the first of them is the last one of the first window of the encoder.

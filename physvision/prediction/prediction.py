@@ -33,11 +33,12 @@ class Segment:
     Attributes:
         first_frame: Number of the first frame in the video.
         frames: Frames of the segment.
-        observed: States that the encoder sees in each window alone.
-        states: States of the motion that is closest to what the encoder sees, or what it sees itself without a fit.
+        observed: States that the encoder estimates from each window alone.
+        states: States of the motion that is closest to the encoder's observations, or these themselves without a fit.
         state_std: Their standard deviations; NaN without a fit.
         present: Mask of the objects that the encoder finds in each frame; the states of others mean nothing.
-        confidence: Probability of each object to be where `states` has it, see `prediction.confidence`. Without a fit,
+        confidence: Probability that each object's position in `states` is correct, see `prediction.confidence`. Without
+        a fit,
             and where the motion of the engine explains nothing, the encoder's own or else the reprojection score.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         valid: Mask of the states whose rollout succeeded.
@@ -45,7 +46,7 @@ class Segment:
         has_prediction: Mask of the frames with a prediction.
         predicted: Predicted states; NaN where there is none.
         predicted_std: Their standard deviations; NaN without a fit.
-        predicted_confidence: Probability of each object to be where `predicted` has it; NaN without a fit.
+        predicted_confidence: Probability that each object's position in `predicted` is correct; NaN without a fit.
         predicted_present: Mask of the objects that have a prediction.
         predicted_frames: Predicted frames; NaN where there is none.
         psnr: PSNR of the predicted frames, dB; NaN where there is none.
@@ -105,15 +106,17 @@ class Prediction:
         scene: Names and units of the states' coordinates.
         frames: Numbers of the frames in the video.
         times: Times since the first frame, s.
-        observed: States that the encoder sees in each window alone, (frames, …).
-        states: States of the motion that is closest to what the encoder sees.
+        observed: States that the encoder estimates from each window alone, (frames, …).
+        states: States of the motion that is closest to the encoder's observations.
         state_std: Their standard deviations; NaN where the clip is not fitted.
-        confidence: Probability of each object to be where `states` has it; without a fit the encoder's own, or else the
+        confidence: Probability that each object's position in `states` is correct; without a fit the encoder's own, or
+        else the
             reprojection score.
         reprojection_score: Fraction of each frame's variance that its rendered state explains.
         predicted: States predicted for each frame `horizon` steps earlier; NaN for the first ones.
         predicted_std: Their standard deviations; NaN where the clip is not fitted.
-        predicted_confidence: Probability of each object to be where `predicted` has it; NaN where it is not fitted.
+        predicted_confidence: Probability that each object's position in `predicted` is correct; NaN where it is not
+        fitted.
         psnr: PSNR of the predicted frames, dB; NaN for the first ones.
         ssim: SSIM of the predicted frames; NaN for the first ones.
         horizon: Number of predicted steps, of one frame each.

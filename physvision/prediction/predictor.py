@@ -54,7 +54,7 @@ class Predictor:
             device: Device of torch, such as "cpu" or "cuda"; "auto" uses a GPU if there is one.
             batch: Number of windows that are computed at a time.
             adapt: If true, states and physical parameters are fitted to each clip; otherwise states are what the
-                encoder sees, and parameters the checkpoint's.
+                encoder estimates, and parameters the checkpoint's.
 
         Raises:
             InputError: A value is out of range, or the model has no scene.
@@ -148,10 +148,10 @@ class Predictor:
         """Yield the segments of a stream that fits the scene; `check` rejects it outside the model's domain."""
         window, iterator = self.scene.frames_in, iter(stream)
         context = list(islice(iterator, window - 1))
-        start, memory = len(context), _PredictionBuffer(self.steps)
+        start, stream_state = len(context), _StreamState(self.steps)
         number = start
         while frames := list(islice(iterator, self.batch)):
-            segment = self._make_segment(number, context, frames, memory)
+            segment = self._make_segment(number, context, frames, stream_state)
             check.update(segment)
             yield segment
             number += len(frames)
@@ -159,8 +159,8 @@ class Predictor:
         if number == start:
             needed = f"the checkpoint needs a window of {window}"
             raise InputError(f"{stream.source}: has {number} frames, {needed}; give a longer video")
-        if memory.fit is not None:
-            memory.fit.fit()
+        if stream_state.fit is not None:
+            stream_state.fit.fit()
         check.finish()
 
     @torch.no_grad()
@@ -172,22 +172,23 @@ class Predictor:
         frames = self.model.decode(trajectory, indices, segment.properties, segment.appearance)
         return frames[0].float().clamp(0, 1).cpu()
 
-    def _observe(self, windows: Tensor, memory: _PredictionBuffer) -> Observation:
-        """Observe windows that follow those before; with the first ones decide whether the clip is fitted."""
-        # Fits of encoders give way to that of the clip, which needs accurate observations.
+    def _observe(self, windows: Tensor, stream_state: _StreamState) -> Observation:
+        """Observe windows that follow those of the last segment; the first ones decide whether the clip is fitted."""
+        # An encoder's own fit of each window is left out where the clip is fitted, unless it is photometric: the fit of
+        # the clip needs its accuracy.
         observed = self.model.observe(windows, fitted=self.model.photometric is not None)
-        observation = self.model.encoder.linked(observed, memory.observation)
-        # Encoders that estimate the properties of trials are taken at their word.
-        is_first, has_properties = memory.observation is None, bool(observation.property_std)
+        observation = self.model.encoder.linked(observed, stream_state.observation)
+        # Where the encoder estimates the properties, they are not fitted.
+        is_first, has_properties = stream_state.observation is None, bool(observation.property_std)
         if is_first and self.adapt and not has_properties and clip_parameters(self.model) is not None:
-            memory.fit = ClipFit(self.model)
-        memory.observation = observation
+            stream_state.fit = ClipFit(self.model)
+        stream_state.observation = observation
         return observation
 
     def _simulate(
         self, observation: Observation, fit: ClipFit | None
     ) -> tuple[Trajectory, State, State, State, Tensor]:
-        """Motions from the observed or fitted states, with standard deviations, NaN without a fit.
+        """Simulate motions from the observed or fitted states, with standard deviations that are NaN without a fit.
 
         Returns:
             Motions, states to report, their standard deviations, those at the ends of the motions, and a mask of the
@@ -197,39 +198,39 @@ class Predictor:
         if fit is None:
             rollout = self.model.simulate(state, self.steps, None, observation.properties)
             states = State(rollout.q[:, 0], rollout.v[:, 0]).to("cpu")
-            unknown = State(*(torch.full_like(part, torch.nan) for part in (states.q, states.v)))
-            return rollout, states, unknown, unknown, torch.zeros(len(states.q), dtype=torch.bool)
-        start, fitted = _fitted(fit, observation, state)
+            nan = State(*(torch.full_like(part, torch.nan) for part in (states.q, states.v)))
+            return rollout, states, nan, nan, torch.zeros(len(states.q), dtype=torch.bool)
+        start, fitted = _fitted_start(fit, observation, state)
         rollout = self.model.simulate(start, self.steps, None, observation.properties, fit.leaves(len(start.q)))
         path = Trajectory(rollout.q.cpu(), rollout.v.cpu(), dt=rollout.dt)
-        later = fit.spread(start.to("cpu"), fitted.filtered_covariance, path, fit.settings.frame_ensemble).final
+        final_std = fit.spread(start.to("cpu"), fitted.filtered_covariance, path, fit.settings.frame_ensemble).final
         states, stds = fitted.smoothed.to(torch.float32), fitted.smoothed_std.to(torch.float32)
-        return rollout, states, stds, later, fitted.is_explained
+        return rollout, states, stds, final_std, fitted.is_explained
 
     @torch.no_grad()
     def _make_segment(
-        self, number: int, context: list[TimedFrame], new: list[TimedFrame], memory: _PredictionBuffer
+        self, number: int, context: list[TimedFrame], new: list[TimedFrame], stream_state: _StreamState
     ) -> Segment:
         pixels = torch.from_numpy(np.stack([item.frame for item in (*context, *new)])).to(self.device)
         frames = brightness(pixels.permute(0, 3, 1, 2))
         windows = frames.unfold(0, self.scene.frames_in, 1).movedim(-1, 1)
-        observation = self._observe(windows, memory)
+        observation = self._observe(windows, stream_state)
         properties, appearance = observation.properties, observation.appearance
-        rollout, states, stds, later_stds, is_explained = self._simulate(observation, memory.fit)
+        rollout, states, stds, final_stds, is_explained = self._simulate(observation, stream_state.fit)
         decoded = self.model.decode(rollout, (0, self.steps), properties, appearance).float().clamp(0, 1)
         current = frames[len(context) :]
         score = reprojection_score(current, decoded[:, 0])
         confidence = score[:, None].expand(-1, len(self.scene.objects))
         if observation.confidence is not None:
             confidence = observation.confidence[:, -1]
-        own = position_confidence(stds.q, self.scene).to(confidence)
-        confidence = torch.where(is_explained[:, None].to(confidence.device), own, confidence)
+        fit_confidence = position_confidence(stds.q, self.scene).to(confidence)
+        confidence = torch.where(is_explained[:, None].to(confidence.device), fit_confidence, confidence)
         confidence = limit_by_frames(confidence, score, self.scene)
         present = torch.ones_like(confidence)
         if properties and "present" in properties:
             present = properties["present"].to(confidence)
-        has_prediction, predicted, predicted_stds, predicted_frames, later = memory.exchange(
-            rollout.final, later_stds, decoded[:, 1], present
+        has_prediction, predicted, predicted_stds, predicted_frames, predicted_present = stream_state.exchange(
+            rollout.final, final_stds, decoded[:, 1], present
         )
         valid = torch.ones_like(has_prediction) if rollout.status is None else rollout.status.converged
         has_prediction, predicted_frames = has_prediction.cpu(), predicted_frames.cpu()
@@ -251,13 +252,13 @@ class Predictor:
             predicted_confidence=limit_by_frames(
                 position_confidence(predicted_stds.q, self.scene), score.cpu(), self.scene
             ),
-            predicted_present=later.cpu() > 0.5,
+            predicted_present=predicted_present.cpu() > 0.5,
             predicted_frames=predicted_frames,
             psnr=psnr_values,
             ssim=ssim_values,
             properties={name: value[-1:] for name, value in (properties or {}).items()},
             appearance=None if appearance is None else appearance[-1:],
-            fit=memory.fit,
+            fit=stream_state.fit,
         )
 
 
@@ -286,13 +287,13 @@ def predict(
     return predictor(video, conversion, force=force)
 
 
-def _fitted(fit: ClipFit, observation: Observation, initial: State) -> tuple[State, FittedStates]:
-    """States of the fit to predict from, and all states of the fit.
+def _fitted_start(fit: ClipFit, observation: Observation, initial: State) -> tuple[State, FittedStates]:
+    """Fitted states to predict from, and all states of the fit.
 
     Args:
         fit: Fit of the clip.
         observation: Observation of new windows.
-        initial: States to predict from where the motion of the engine does not explain what is seen.
+        initial: States to predict from where the fit does not explain the observation.
     """
     observed, confidence = observation.state, observation.confidence
     visible = torch.ones(len(observed.q), 1) if confidence is None else confidence[:, -1]
@@ -302,8 +303,8 @@ def _fitted(fit: ClipFit, observation: Observation, initial: State) -> tuple[Sta
     return State(torch.where(mask, filtered.q, initial.q), torch.where(mask, filtered.v, initial.v)), fitted
 
 
-class _PredictionBuffer:
-    """Predictions for the frames to come, objects of the last frame and fit of the clip, for the next segment."""
+class _StreamState:
+    """State of a stream between segments: predictions of frames to come, the last observation, the fit of the clip."""
 
     def __init__(self, steps: int) -> None:
         self._steps, self._pending = steps, None
@@ -331,8 +332,8 @@ class _PredictionBuffer:
         count = len(frames)
         self._pending = tuple(part[count:].clone() for part in parts)
         q, v, q_std, v_std, predicted_frames, predicted_present = (part[:count] for part in parts)
-        is_known = ~predicted_frames.flatten(1).isnan().any(1)
-        return is_known, State(q, v), State(q_std, v_std), predicted_frames, predicted_present
+        has_prediction = ~predicted_frames.flatten(1).isnan().any(1)
+        return has_prediction, State(q, v), State(q_std, v_std), predicted_frames, predicted_present
 
 
 def _image_quality(predicted: Tensor, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -66,9 +66,9 @@ class PredictionPanels:
                     mark = report.Mark(color, lines[0], size, dots=lines[1:-1, -1], confidence=confidence)
                     observed_marks[index].append(mark)
                 if segment.predicted_present[index, number]:
-                    # What may be elsewhere fades.
-                    likely = float(segment.predicted_confidence[index, number].nan_to_num(1.0))
-                    mark = report.Mark(color, lines[-1], size, confidence=likely, dimmed=True)
+                    # Uncertain predictions are drawn faintly.
+                    confidence = float(segment.predicted_confidence[index, number].nan_to_num(1.0))
+                    mark = report.Mark(color, lines[-1], size, confidence=confidence, dimmed=True)
                     predicted_marks[index].append(mark)
         return observed_marks, predicted_marks
 
@@ -251,28 +251,35 @@ def _write_future(path: Path, data: ReportData) -> Path:
         units.velocities(future.v[0].double().numpy()),
         units.velocities(std.v[0].double().numpy()),
     ]
-    likely = confidence(std.q[0], units.scene)
-    likely = limit_by_frames(likely, segment.reprojection_score[-1:].expand(len(likely)), units.scene)
+    confidence_values = confidence(std.q[0], units.scene)
+    confidence_values = limit_by_frames(
+        confidence_values, segment.reprojection_score[-1:].expand(len(confidence_values)), units.scene
+    )
     names = units.coordinates.items()
-    forms = ("{}_{}", "{}_std_{}", "{}_rate_{}_per_s", "{}_rate_std_{}_per_s")
-    head = ["time_s", "object", *(form.format(*name) for form in forms for name in names), "confidence"]
+    head_formats = ("{}_{}", "{}_std_{}", "{}_rate_{}_per_s", "{}_rate_std_{}_per_s")
+    head = [
+        "time_s",
+        "object",
+        *(head_format.format(*name) for head_format in head_formats for name in names),
+        "confidence",
+    ]
     start = float(segment.frames[-1].time)
     rows = [
         (
             f"{start + step / units.scene.fps:.6f}",
             units.scene.objects[index].name,
             *(f"{value:.6g}" for part in numbers for value in part[step, index]),
-            f"{likely[step, index]:.4f}",
+            f"{confidence_values[step, index]:.4f}",
         )
         for step in range(len(future))
         for index in np.flatnonzero(segment.present[-1].numpy()).tolist()
     ]
-    hidden = partial(path)
+    partial_path = partial(path)
     try:
-        write_csv(hidden, head, rows)
-        return hidden.replace(path)
+        write_csv(partial_path, head, rows)
+        return partial_path.replace(path)
     except OSError as error:
-        hidden.unlink(missing_ok=True)
+        partial_path.unlink(missing_ok=True)
         raise FileError(f"{path}: could not be written ({error.strerror})") from error
 
 
@@ -283,7 +290,7 @@ def _add_rows(tables: report.StateTables, segment: Segment, units: report.Units)
         mask = present.numpy()[..., None]
         values[f"{prefix}position"] = np.where(mask, units.positions(state.q.double().numpy()), np.nan)
         values[f"{prefix}velocity"] = np.where(mask, units.velocities(state.v.double().numpy()), np.nan)
-    # Standard deviations scale as rates do, without the place of the crop.
+    # Standard deviations scale as rates do, without the offset of the crop.
     values["position_std"] = units.velocities(segment.state_std.q.double().numpy())
     values["velocity_std"] = units.velocities(segment.state_std.v.double().numpy())
     values["predicted_position_std"] = units.velocities(segment.predicted_std.q.double().numpy())

@@ -34,8 +34,8 @@ class PredictionSettings:
         disc_radius: Radius within which the area of a disc is measured, in radii.
         ring_radius: Outer radius of the ring that the background next to a disc is measured in, in radii.
         min_confidence: Confidence below which an object counts as poorly visible.
-        confident_radii: Distance, in radii, within which a disc counts as being where it is said to be.
-        confident_angle: Angle within which a link does, rad.
+        confident_radii: Error of a disc's estimated position up to which it counts as correct, in radii.
+        confident_angle: Error of a link's estimated angle up to which it counts as correct, rad.
         max_unsure_frames: Fraction of frames with poor visibility above which it is a warning.
         max_interval_error: Relative error of a frame interval above which it is a warning.
     """
@@ -91,7 +91,7 @@ class ClipFitSettings:
         pixel_order: Order of the differences of positions that are noise; a motion without forces has none from two on.
         angle_order: Order of the differences of angles that are noise.
         max_inflation: Largest ratio of the standard deviation that a number counts with to its error in one frame, for
-            errors that last over frames; larger residuals are no errors of the encoder.
+            autocorrelated errors; larger residuals are no errors of the encoder.
         angle_correlation: Sum of the correlations of an angle's errors over all later frames, as the shipped encoder
             has it; a number counts with √(1 + 2 of it) times its error in one frame at least.
         angle_roughness: Variance of the differences of an angle's errors, relative to that of independent errors, as

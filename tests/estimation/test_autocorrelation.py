@@ -17,11 +17,16 @@ NOISE, TRUTH = 0.1, (20.0, 0.3)
 
 def swinging(errors):
     """What swings along a line, seen with errors: restoring and damping are unknown."""
-    unknowns = Unknowns([Unknown("restoring", 20.0, low=0.0), Unknown("damping", 0.3), Unknown("stretch", 10.0)])
+    unknowns = Unknowns(
+        [Unknown("restoring_coefficient", 20.0, low=0.0), Unknown("damping", 0.3), Unknown("stretch", 10.0)]
+    )
 
     def setup(values):
         away = values["stretch"][:, None]
-        return Setup(State(away, 0 * away), {"restoring": values["restoring"], "velocity_decay": values["damping"]})
+        return Setup(
+            State(away, 0 * away),
+            {"restoring_coefficient": values["restoring_coefficient"], "velocity_decay": values["damping"]},
+        )
 
     def observe(sampled):
         return torch.cat([sampled.state.q[:, :1], 0 * sampled.state.q[:, :1]], 1)

@@ -106,9 +106,9 @@ def test_a_throw_does_not_show_the_foreshortening():
     assert fit is not None
     low, high = (fit.problem.unknowns.values((fit.z + side * fit.uncertainty.std)[None]) for side in (-1, 1))
     arbitrary = DEFAULT_SETTINGS.view.arbitrary
-    spread = {name: float((high[name] - low[name]).abs().max()) / 2 for name in ("foreshortening", "tilt")}
+    spread = {name: float((high[name] - low[name]).abs().max()) / 2 for name in ("foreshortening", "roll")}
     assert spread["foreshortening"] == pytest.approx(arbitrary.foreshortening, rel=0.02)
-    assert spread["tilt"] < 0.5 * arbitrary.roll
+    assert spread["roll"] < 0.5 * arbitrary.roll
     assert not result.camera["focal_length"].identifiable
 
 
@@ -138,7 +138,7 @@ def test_the_cost_of_an_arbitrary_camera_is_that_of_its_prior():
     fit = careful.other_camera
     assert fit is not None
     assert arbitrary_camera_cost(careful) == 0.0
-    unknowns, names = fit.problem.unknowns, ("tilt", "keystone", "foreshortening", "distortion")
+    unknowns, names = fit.problem.unknowns, ("roll", "keystone", "foreshortening", "distortion")
     precision = torch.linalg.inv(fit.uncertainty.covariance)
     careful_std = {unknown.name: unknown.std for unknown in careful.problem.unknowns}
     derivative, change, log_ratio = unknowns.derivatives(fit.z), [], 0.0

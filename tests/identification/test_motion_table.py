@@ -90,4 +90,4 @@ def test_axes_that_are_turned_and_decimal_commas(throw, tmp_path):
 
 def test_axes_are_turned_counterclockwise():
     vectors = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, -10.0]])
-    assert Axes(turn=np.pi / 2).rotate(vectors) == pytest.approx(np.array([[0.0, 0.0], [0.0, -10.0], [10.0, 0.0]]))
+    assert Axes(angle=np.pi / 2).rotate(vectors) == pytest.approx(np.array([[0.0, 0.0], [0.0, -10.0], [10.0, 0.0]]))

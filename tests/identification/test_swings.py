@@ -31,7 +31,13 @@ def test_amplitude_in_the_middle_of_a_damped_clip(damping, drag):
     def rate(_, state):
         return [state[1], -restoring * np.sin(state[0]) - damping * state[1] - drag * abs(state[1]) * state[1]]
 
-    names = {"restoring": restoring, "angle": -0.3, "angular_velocity": 1.5, "damping": damping, "drag": drag}
+    names = {
+        "restoring_coefficient": restoring,
+        "angle": -0.3,
+        "angular_velocity": 1.5,
+        "damping": damping,
+        "drag": drag,
+    }
     values = {name: torch.tensor([value], dtype=torch.float64) for name, value in names.items()}
     initial, middle = (float(amplitude) for amplitude in swing_amplitudes(values, values["drag"], duration))
     assert initial == pytest.approx(np.arccos(np.cos(0.3) - 1.5**2 / (2 * restoring)))

@@ -16,7 +16,7 @@ import torch
 from physvision.core import State
 from physvision.physics.particle import Particle
 
-engine = Particle("line", dt=0.01, restoring=40.0)
+engine = Particle("line", dt=0.01, restoring_coefficient=40.0)
 print(engine.rollout(State(torch.ones(1, 1).double(), torch.zeros(1, 1).double()), 100).final.q.item().hex())
 """
 
@@ -25,7 +25,7 @@ class Springs(Dataset):
     """Ends of a spring's motions."""
 
     def __init__(self):
-        self.engine = Particle("line", dt=0.01, restoring=40.0)
+        self.engine = Particle("line", dt=0.01, restoring_coefficient=40.0)
 
     def __len__(self):
         return 8

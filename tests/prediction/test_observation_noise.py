@@ -36,7 +36,7 @@ def test_errors_are_measured_where_discs_move(scene):
 
 def test_frames_of_a_disc_that_rests_say_the_same(scene):
     noise = ObservationNoise(scene, 6, SETTINGS, angles=False)
-    std = noise.of(straight(20, [15.0, 20.0], [1.0, 0.0]))[0]
+    std = noise.observation_std(straight(20, [15.0, 20.0], [1.0, 0.0]))[0]
     usual = float(noise.std[0] * noise.inflation[0])
     assert float(std[10, 0]) == pytest.approx(usual * math.sqrt(1.2), rel=0.1)
     assert float(std[10, 2]) == pytest.approx(usual * math.sqrt(20))
@@ -44,7 +44,7 @@ def test_frames_of_a_disc_that_rests_say_the_same(scene):
 
 def test_a_disc_near_the_border_counts_little(scene):
     noise = ObservationNoise(scene, 6, SETTINGS, angles=False)
-    std = noise.of(straight(20, [4.0, 20.0], [1.0, 0.0]))[0, :, 0]
+    std = noise.observation_std(straight(20, [4.0, 20.0], [1.0, 0.0]))[0, :, 0]
     expected = SETTINGS.contact_error * simulator.RADIUS
     assert (std[:2] >= expected).all()
     assert (std[8:] < 0.5 * expected).all()
@@ -56,7 +56,7 @@ def test_a_link_that_is_hidden_for_some_frames_counts_little_there():
     q[3, 6:10, 2] += 0.1 * random.standard_normal(4)
     noise = ObservationNoise(load("pendulum").scene, 3, SETTINGS, angles=True)
     noise.measure(torch.from_numpy(q))
-    std = noise.of(torch.from_numpy(q))
+    std = noise.observation_std(torch.from_numpy(q))
     assert float(std[3, 7, 2]) > 3 * float(std[2, 7, 2])
 
 

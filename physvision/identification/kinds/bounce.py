@@ -41,8 +41,8 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     bounces = find_bounces(times, positions[:, 1], noise, settings.bounce)
     if not bounces:
         raise UnsuitableError("it does not bounce")
-    if not _falls_alike(times, positions, bounces, settings.bounce):
-        raise UnsuitableError("between its turns it is not pulled down alike")
+    if not _has_one_acceleration(times, positions, bounces, settings.bounce):
+        raise UnsuitableError("between its turns it does not fall with one acceleration")
     first = 0
     if bounces[0] >= 8:
         before, parabola = slice(bounces[0]), settings.parabola
@@ -54,20 +54,22 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         windows.append((bounces[0] + 2, bounces[1:]))
     models = []
     for start, impacts in windows:
-        samples, shifted = slice(start, None), [bounce - start for bounce in impacts]
+        samples, window_bounces = slice(start, None), [bounce - start for bounce in impacts]
         window = indices[samples], times[samples], positions[samples]
-        models.append(_model(evidence, *window, shifted, extent))
-        if _differ(*window[1:], shifted, settings.bounce):
-            models.append(_model(evidence, *window, shifted, extent, impacts_differ=True))
+        models.append(_model(evidence, *window, window_bounces, extent))
+        if _impacts_differ(*window[1:], window_bounces, settings.bounce):
+            models.append(_model(evidence, *window, window_bounces, extent, impacts_differ=True))
     return models
 
 
-def _falls_alike(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
-    """Return whether most of the way up and down is one fall: the same acceleration between all impacts."""
+def _has_one_acceleration(
+    times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings
+) -> bool:
+    """Return whether the acceleration is the same between all impacts, for most of the path up and down."""
     guess = guess_bounces(times, positions, bounces)
     if guess is None:
         return False
-    ways, falls = [], []
+    path_lengths, is_common = [], []
     for first, last in pairwise([0, *bounces, len(times)]):
         part = slice(first + 2 if first else 0, last - 1)
         if part.stop - part.start < settings.min_flight_samples:
@@ -76,12 +78,12 @@ def _falls_alike(times: np.ndarray, positions: np.ndarray, bounces: list[int], s
         parabola, covariance = np.polyfit(elapsed, heights, 2, cov="unscaled")
         error = float(np.std(heights - np.polyval(parabola, elapsed)))
         tolerance = max(0.5 * guess.gravity, 8 * error * math.sqrt(covariance[0, 0]))
-        ways.append(float(np.abs(np.diff(heights)).sum()))
-        falls.append(abs(2 * parabola[0] - guess.gravity) < tolerance)
-    return float(np.dot(ways, falls)) >= settings.min_fall * sum(ways)
+        path_lengths.append(float(np.abs(np.diff(heights)).sum()))
+        is_common.append(abs(2 * parabola[0] - guess.gravity) < tolerance)
+    return float(np.dot(path_lengths, is_common)) >= settings.min_fall * sum(path_lengths)
 
 
-def _differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
+def _impacts_differ(times: np.ndarray, positions: np.ndarray, bounces: list[int], settings: BounceSettings) -> bool:
     """Return whether the impacts of a ball differ, since it spins, meets a rough floor, or moves in depth.
 
     Under one law of all impacts, flights become shorter in proportion, however hard the impact, and the horizontal
@@ -173,15 +175,15 @@ def _model(
     def setup(values: Values) -> Setup:
         zero = torch.zeros_like(values["floor"])
         origin = torch.stack([start.expand_as(zero), values["floor"]], 1)
-        x, y = rotate(values["position"] - origin, -values["tilt"]).unbind(1)
-        vx, vy = rotate(values["velocity"], -values["tilt"]).unbind(1)
+        x, y = rotate(values["position"] - origin, -values["roll"]).unbind(1)
+        vx, vy = rotate(values["velocity"], -values["roll"]).unbind(1)
         state = State(torch.stack([x, y, zero], 1), torch.stack([vx, vy, zero], 1))
         materials = {name: values[name][:, None].expand(-1, 2) for name in ("restitution", "friction")}
         properties = {**materials, "gravity": torch.stack([zero, values["gravity"]], 1)}
         return Setup(state, properties, _push_forces(values, push_steps, engine) if push_steps else None)
 
     def observe(sampled: SampledState) -> torch.Tensor:
-        x, y = rotate(sampled.state.q[:, :2], sampled.values["tilt"]).unbind(1)
+        x, y = rotate(sampled.state.q[:, :2], sampled.values["roll"]).unbind(1)
         return torch.stack([x + start, y + sampled.values["floor"]], 1)
 
     radius = evidence.tracks[0].radius
@@ -198,7 +200,7 @@ def _model(
         {"restitution": "", "gravity": "m/s²", "radius": "m", "friction": ""},
         int(indices[0]),
         int(indices[-1]) + 1,
-        # Sliding or sticking at an impact: the one has no gradient that leads to the other.
+        # One start slides at impacts, one sticks: no gradient leads from the one to the other.
         starts={"friction": torch.tensor([0.003, 0.2], dtype=torch.float64)},
         horizon=float(times[horizon_sample] - times[0]),
         scale=lambda values, known_values: _scale(values, known_values, radius),
@@ -225,7 +227,7 @@ def _unknowns(evidence: Evidence, guess: BounceGuess, audio: AudioRestitution | 
         Unknown("gravity", guess.gravity, low=0.0, unit="px/s²"),
         Unknown("floor", guess.floor, scale=2.0 * evidence.pixel, unit="px"),
         Unknown("restitution", restitution, 0.0, 1.0, std=None if audio is None else audio.std),
-        evidence.view.tilt_unknown(),
+        evidence.view.roll_unknown(),
         Unknown("position", guess.position.tolist(), scale=5.0 * evidence.pixel, unit="px"),
         Unknown("velocity", guess.velocity.tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("friction", friction, low=0.0, std=friction),

@@ -74,15 +74,15 @@ def _pendulum_model(
         raise UnsuitableError("less than about one swing is observed")
     frequency = 2 * math.pi / period
     unknowns = [
-        Unknown("restoring", frequency**2, low=0.0, unit="1/s²"),
+        Unknown("restoring_coefficient", frequency**2, low=0.0, unit="1/s²"),
         Unknown("arm_length", 100.0 * evidence.pixel, low=0.0, unit="px"),
         Unknown("pivot", positions.mean(0).tolist(), scale=50.0 * evidence.pixel, unit="px"),
-        evidence.view.tilt_unknown(),
+        evidence.view.roll_unknown(),
         Unknown("angle", 0.0, unit="rad"),
         Unknown("angular_velocity", 0.0, scale=frequency, unit="rad/s"),
-        evidence.loss_unknown("damping", 0.05, 0.1, unit="1/s"),
+        evidence.dissipation_unknown("damping", 0.05, 0.1, unit="1/s"),
         # Without a known value in 1/m, it is fitted in 1/rad.
-        evidence.loss_unknown("drag", 0.05, 0.1),
+        evidence.dissipation_unknown("drag", 0.05, 0.1),
     ]
     known_tensors, duration = evidence.known_tensors, float(times[-1] - times[0])
     if known_tensors.get("drag", torch.zeros(())) != 0 and not {"gravity", "length", "scale"} & known_tensors.keys():
@@ -104,7 +104,7 @@ def _pendulum_model(
 
 
 def _pendulum_setup(known_values: KnownTensors, values: Values) -> Setup:
-    leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"]}
+    leaves = {"restoring_coefficient": values["restoring_coefficient"], "velocity_decay": values["damping"]}
     leaves["drag"] = _angular_drag(values, known_values)
     leaves["length"] = values["arm_length"]
     return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]), leaves)
@@ -112,7 +112,7 @@ def _pendulum_setup(known_values: KnownTensors, values: Values) -> Setup:
 
 def _observe_bob(sampled: SampledState) -> torch.Tensor:
     """Return the position of the bob in the picture of a tilted camera, y down."""
-    angle = sampled.state.q[:, 0] - sampled.values["tilt"]
+    angle = sampled.state.q[:, 0] - sampled.values["roll"]
     arm = torch.stack([angle.sin(), angle.cos()], 1)
     return sampled.values["pivot"] + sampled.values["arm_length"][:, None] * arm
 
@@ -142,7 +142,7 @@ def _pendulum_starts(times: Samples, positions: Positions, period: float) -> dic
         count = min(len(times), 5)
         angular_velocity, start = np.polyfit(times[:count] - times[0], angle[:count], 1)
         starts.append(((2 * math.pi * period_ratio / period) ** 2, circle_radius, pivot, start, angular_velocity))
-    names = ("restoring", "arm_length", "pivot", "angle", "angular_velocity")
+    names = ("restoring_coefficient", "arm_length", "pivot", "angle", "angular_velocity")
     columns = zip(names, zip(*starts, strict=True), strict=True)
     return {name: torch.tensor(np.array(values), dtype=torch.float64) for name, values in columns}
 
@@ -152,13 +152,13 @@ def _pendulum_scale(values: Values, known_values: KnownTensors) -> torch.Tensor 
     if "scale" in known_values:
         return known_values["scale"]
     if "gravity" in known_values:
-        return values["arm_length"] * values["restoring"] / known_values["gravity"]
+        return values["arm_length"] * values["restoring_coefficient"] / known_values["gravity"]
     return values["arm_length"] / known_values["length"] if "length" in known_values else None
 
 
 def _pendulum_length(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
     """Return the length in meters: known, or by gravity or the scale."""
-    restoring = values["restoring"]
+    restoring = values["restoring_coefficient"]
     if "length" in known_values:
         return known_values["length"].expand_as(restoring)
     if "gravity" in known_values:
@@ -186,7 +186,7 @@ def swing_amplitudes(values: Values, drag: torch.Tensor, duration: float) -> tup
         drag: Drag, 1/rad.
         duration: Duration of the clip, s.
     """
-    restoring, angle, rate = values["restoring"], values["angle"], values["angular_velocity"]
+    restoring, angle, rate = values["restoring_coefficient"], values["angle"], values["angular_velocity"]
     cosine = angle.cos() - rate.square() / (2 * restoring)
     # Near cos A = ±1 the arc cosine has no derivative.
     initial = torch.acos(cosine.clamp(-1 + 1e-9, 1 - 1e-9))
@@ -209,7 +209,7 @@ def swing_period_ratio(amplitude: torch.Tensor) -> torch.Tensor:
 
 def _pendulum_parameters(duration: float, values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return periods, amplitude and damping, and the length from gravity or gravity from the length."""
-    restoring = values["restoring"]
+    restoring = values["restoring_coefficient"]
     amplitude, middle_amplitude = swing_amplitudes(values, _angular_drag(values, known_values), duration)
     reason = "only length over gravity is observable: needs gravity, length or scale"
     period = 2 * math.pi / restoring.sqrt()
@@ -257,7 +257,8 @@ def circular_models(evidence: Evidence) -> list[MotionModel]:
     note = f"It is spun in the first {times[release] - times[0]:.2g} s; they are left out."
     free = slice(release, None)
     models = _rotation_models(evidence, (center, radius), indices[free], times[free], angle[free], (note,))
-    # Errors that recur with each turn may end a steady rotation early.
+    # In a steady rotation, errors that recur with each turn may be taken for the end of the spin, so that the whole
+    # track is a candidate too.
     models += _rotation_models(evidence, (center, radius), indices, times, angle)[:1]
     return models
 
@@ -300,7 +301,7 @@ def _circular_model(
         Unknown("radius", radius, low=0.0, unit="px"),
         Unknown("angle", start, unit="rad"),
         Unknown("angular_velocity", rate, scale=abs(rate), unit="rad/s"),
-        # A circle seen at an angle is an ellipse, to second order of the angle.
+        # A circle that is viewed at an angle is an ellipse; its flatness is of second order in the angle.
         Unknown("flatness", [0.0, 0.0], scale=0.01, std=flatness_std),
         *changes,
     ]
@@ -308,7 +309,7 @@ def _circular_model(
     def setup(values: Values) -> Setup:
         leaves = {}
         if "angular_acceleration" in values:
-            leaves["push"] = values["angular_acceleration"][:, None]
+            leaves["acceleration"] = values["angular_acceleration"][:, None]
         if "damping" in values:
             leaves["velocity_decay"] = values["damping"]
         return Setup(State(values["angle"][:, None], values["angular_velocity"][:, None]), leaves)
@@ -322,6 +323,7 @@ def _circular_model(
 
 
 def _observe_circle(sampled: SampledState) -> torch.Tensor:
+    """Return the position of the object in the picture, on a circle that the camera shows as an ellipse."""
     angle, values = sampled.state.q[:, 0], sampled.values
     x, y = angle.cos(), angle.sin()
     stretch, skew = values["flatness"].unbind(1)

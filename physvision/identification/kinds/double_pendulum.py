@@ -129,14 +129,14 @@ def estimate_dynamics(
     cos, sin = np.cos(a - b), np.sin(a - b)
     inner_basis = np.stack([rho * (cos * b_acceleration + sin * b_rate**2), np.sin(a)], 1)
     outer_basis = np.stack([rho * b_acceleration, np.sin(b)], 1)
-    coupling, pull = robust_lstsq(inner_basis, -a_acceleration[:, None])[:, 0]
+    coupling, restoring = robust_lstsq(inner_basis, -a_acceleration[:, None])[:, 0]
     outer_ratio, omega = robust_lstsq(outer_basis, -(cos * a_acceleration - sin * a_rate**2)[:, None])[:, 0]
     omega = max(float(omega), 1.0)
     outer_ratio = min(max(float(outer_ratio), 0.2), 2.0)
-    coupled, h = min(max(coupling / outer_ratio, 0.02), 0.9), max(pull / omega, 0.0)
-    h = max(h, coupled + 0.05)
-    inertia = (1 - coupled) / (h - coupled) ** 2  # e² + r
-    return omega, coupled * inertia, [min(max((h - coupled) * inertia, 0.2), 2.0), outer_ratio]
+    mass_fraction, h = min(max(coupling / outer_ratio, 0.02), 0.9), max(restoring / omega, 0.0)
+    h = max(h, mass_fraction + 0.05)
+    inertia = (1 - mass_fraction) / (h - mass_fraction) ** 2  # e² + r
+    return omega, mass_fraction * inertia, [min(max((h - mass_fraction) * inertia, 0.2), 2.0), outer_ratio]
 
 
 def _arm_rates(times: np.ndarray, angles: np.ndarray, dt: float, samples: int) -> torch.Tensor:
@@ -153,9 +153,9 @@ def _arm_rates(times: np.ndarray, angles: np.ndarray, dt: float, samples: int) -
 def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios: list[float] | None) -> MotionModel:
     """Return the model of light arms; with `swing_ratios`, of arms with masses; with `joint_friction`, of such joints.
 
-    Two hinged bodies in a plane have four dynamic parameters: gravity, and of three masses and moments whatever is left
-    when the mass at the outer hinge may count with either arm. Point masses r of the outer and 1 of the inner arm, each
-    at its arm's swing length, have just these four.
+    The motion of two hinged bodies in a plane depends on four parameters, one of them gravity: a mass at the outer
+    hinge acts in the same way on either arm, so that not all masses and moments of inertia matter. Point masses r of
+    the outer and 1 of the inner arm, each at its arm's swing length, have just these four.
     """
     settings, dt = evidence.settings.double_pendulum, evidence.dt
     substeps = max(1, math.ceil(dt * settings.steps_per_second))
@@ -168,7 +168,7 @@ def _model(evidence: Evidence, guess: _Guess, joint_friction: bool, swing_ratios
 
     def observe(sampled: SampledState) -> torch.Tensor:
         values, q = sampled.values, sampled.state.q
-        angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) - values["tilt"][:, None]
+        angles = torch.stack([q[:, 0], q[:, 0] + q[:, 1]], 1) - values["roll"][:, None]
         arms = values["arm_lengths"][..., None] * torch.stack([angles.sin(), angles.cos()], 2)
         inner_along, inner_across, outer_along = values["center_shifts"][..., None].unbind(1)
         inner = values["pivot"] + (1 + inner_along) * arms[:, 0] + inner_across * arms[:, 1]
@@ -194,7 +194,7 @@ def _unknowns(evidence: Evidence, guess: _Guess, settings: DoublePendulumSetting
         Unknown("mass_ratio", guess.mass_ratio, low=0.0),
         Unknown("arm_lengths", guess.arm_lengths, low=0.0, unit="px"),
         Unknown("pivot", guess.pivot, scale=0.01 * inner_length, unit="px"),
-        evidence.view.tilt_unknown(),
+        evidence.view.roll_unknown(),
         Unknown("angles", guess.angles, scale=0.3, unit="rad"),
         Unknown("angular_velocities", guess.rates, scale=1.0, unit="rad/s"),
         Unknown("air_damping", 0.01, low=0.0, unit="1/s"),

@@ -87,7 +87,7 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
         partial(_setup, kind, known_gravity), observe, partial(_parameters, kind),
         {"speed": "m/s", "angle": "rad", "gravity": "m/s²", "acceleration": "m/s²", "drag": "1/m"},
         *segment.window, {"pull": torch.from_numpy(segment.pull)} if by_hand else {}, scale=_scale,
-        length_powers={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_length_power=1,
+        length_powers={"acceleration": 1, "rest_position": 1, "drag": -1, "radius": 1}, state_length_power=1,
         notes=notes, meanings=meanings,
     )  # fmt: skip
 
@@ -114,10 +114,10 @@ def _unknowns(
     velocity = guess[1].tolist() if kind == "projectile" else float(guess[1][1])
     unknowns = [
         Unknown("gravity", gravity, low=0.0, unit="px/s²"),
-        evidence.view.tilt_unknown(),
+        evidence.view.roll_unknown(),
         Unknown("position", guess[0].tolist(), scale=10.0 * evidence.pixel, unit="px"),
         # Drag has a prior: a short flight does not determine it.
-        evidence.loss_unknown(
+        evidence.dissipation_unknown(
             "drag",
             settings.drag,
             settings.drag,
@@ -137,12 +137,12 @@ def _unknowns(
 
 
 def _setup(kind: str, known_gravity: float, values: Values) -> Setup:
-    down = torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
+    down = torch.stack([-values["roll"].sin(), values["roll"].cos()], 1)
     velocity = values["velocity"]
     if kind == "fall":
         right = torch.stack([down[:, 1], -down[:, 0]], 1)
         velocity = velocity[:, None] * down + values["sideways_velocity"][:, None] * right
-    leaves = {"push": values["gravity"][:, None] * down, "drag": _pixel_drag(values, known_gravity)}
+    leaves = {"acceleration": values["gravity"][:, None] * down, "drag": _pixel_drag(values, known_gravity)}
     return Setup(State(values["position"], velocity), leaves)
 
 
@@ -167,11 +167,11 @@ def _pixel_drag(values: Values, gravity: torch.Tensor | float) -> torch.Tensor:
 
 def _launch_velocity(values: Values, gravity: torch.Tensor | float) -> torch.Tensor:
     """Return the velocity at the release, px/s, by one midpoint step along the path of the flight."""
-    push = values["gravity"][:, None] * torch.stack([-values["tilt"].sin(), values["tilt"].cos()], 1)
+    gravity_vector = values["gravity"][:, None] * torch.stack([-values["roll"].sin(), values["roll"].cos()], 1)
     drag, duration = _pixel_drag(values, gravity)[:, None], values["release_time"][:, None]
 
     def acceleration(velocity: torch.Tensor) -> torch.Tensor:
-        return push - drag * velocity.norm(dim=1, keepdim=True) * velocity
+        return gravity_vector - drag * velocity.norm(dim=1, keepdim=True) * velocity
 
     start = values["velocity"]
     return start + duration * acceleration(start + duration / 2 * acceleration(start))
@@ -187,8 +187,8 @@ def _parameters(kind: str, values: Values, known_values: KnownTensors) -> Parame
     if kind == "projectile":
         launch = _launch_velocity(values, known_values.get("gravity", _EARTH_GRAVITY))
         x, y = launch.unbind(1)
-        tilt = values["tilt"]
-        down, across = y * tilt.cos() - x * tilt.sin(), x * tilt.cos() + y * tilt.sin()
+        roll = values["roll"]
+        down, across = y * roll.cos() - x * roll.sin(), x * roll.cos() + y * roll.sin()
         parameters["angle"] = torch.atan2(-down, across.abs())
         speed = launch.norm(dim=1)
     else:

@@ -60,7 +60,7 @@ def _model(evidence: Evidence, line: StraightTrack, count: int, law: str, early:
         speed, time = values["terminal_speed"], values["time_constant"]
         drag = {"drag": 1 / (speed * time)} if law == "quadratic" else {"velocity_decay": 1 / time}
         start = values["speed"][:, None]
-        return Setup(State(torch.zeros_like(start), start), {"push": (speed / time)[:, None], **drag})
+        return Setup(State(torch.zeros_like(start), start), {"acceleration": (speed / time)[:, None], **drag})
 
     settings = evidence.settings.sink
     constants = torch.tensor([duration / 20, duration / 6, duration / 3], dtype=torch.float64)
@@ -70,7 +70,8 @@ def _model(evidence: Evidence, line: StraightTrack, count: int, law: str, early:
         {"terminal_speed": "m/s", "time_constant": "s"},
         line.first, int(line.indices[count - 1]) + 1,
         starts={"origin": start_on_line(line, float(line.distances[0])), "time_constant": constants},
-        length_powers={"push": 1, "rest": 1, "drag": -1, "radius": 1}, state_length_power=1, notes=[_LAWS[law]],
+        length_powers={"acceleration": 1, "rest_position": 1, "drag": -1, "radius": 1}, state_length_power=1,
+        notes=[_LAWS[law]],
     )  # fmt: skip
 
 

@@ -45,12 +45,12 @@ class StraightTrack:
 
     @property
     def first(self) -> int:
-        """First sample of the track."""
+        """Index of the first sample in the clip."""
         return int(self.indices[0])
 
     @property
     def end(self) -> int:
-        """One past the last sample of the track."""
+        """Index in the clip, one past the last sample."""
         return int(self.indices[-1]) + 1
 
 
@@ -115,7 +115,7 @@ def position_on_line(sampled: SampledState, origin: str) -> torch.Tensor:
 _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s", "gravity": "m/s²"}
 _DISTINCTION = "whether it turns: marks on it would show that"
 _ALTERNATIVES = {"slide": {"roll": _DISTINCTION}, "roll": {"slide": _DISTINCTION}}
-_REST_SCATTER = 0.02  # of positions at rest, relative to the distance before
+_REST_SCATTER = 0.02  # scatter of the positions of a body at rest, relative to the distance that it moved before
 _NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
@@ -130,7 +130,7 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
             models.append(_stopping_model(evidence, line))
         except ValueError as error:
             raise UnsuitableError(str(error)) from error
-    # What meets an obstacle becomes slower too, but not by friction.
+    # A body that meets an obstacle becomes slower too, but not by friction.
     try:
         steady = steady_part(line, evidence.settings)
         if _decelerates(steady) and np.argmax(steady.distances) < len(steady.distances) - 2:
@@ -183,23 +183,23 @@ def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> M
         Unknown("acceleration", acceleration, scale=max(abs(acceleration), 0.05 * extent / duration**2), unit="px/s²"),
         *_line_unknowns(line),
         Unknown("speed", float(coefficients[1]), scale=0.1 * extent, unit="px/s"),
-        evidence.view.tilt_unknown(),
+        evidence.view.roll_unknown(),
     ]
 
     def setup(values: Values) -> Setup:
         speed = values["speed"][:, None]
-        return Setup(State(torch.zeros_like(speed), speed), {"push": values["acceleration"][:, None]})
+        return Setup(State(torch.zeros_like(speed), speed), {"acceleration": values["acceleration"][:, None]})
 
     return MotionModel(
         kind, Particle("line", dt=evidence.dt), unknowns, setup, lambda sampled: position_on_line(sampled, "origin"),
         partial(_slope_parameters, kind), _UNITS, line.first, line.end,
-        starts={"origin": start_on_line(line, coefficients[0])}, length_powers={"push": 1, "radius": 1},
+        starts={"origin": start_on_line(line, coefficients[0])}, length_powers={"acceleration": 1, "radius": 1},
         state_length_power=1, alternatives=_ALTERNATIVES[kind],
     )  # fmt: skip
 
 
 def _slope_parameters(kind: str, values: Values, known_values: KnownTensors) -> ParameterValues:
-    heading = values["heading"] - values["tilt"]
+    heading = values["heading"] - values["roll"]
     slope = torch.atan2(heading.sin().abs(), heading.cos().abs())
     parameters: ParameterValues = {"angle": slope, "acceleration": _NEEDS_SCALE, "speed": _NEEDS_SCALE}
     if kind == "slide":
@@ -263,16 +263,16 @@ def spring_models(evidence: Evidence) -> list[MotionModel]:
     early = line.times - line.times[0] < max(period / 6, 3 * dt)
     start = fit_polynomial(line.times[early] - line.times[0], line.distances[early, None], 1)[:, 0]
     unknowns = [
-        Unknown("restoring", frequency**2, low=0.0, unit="1/s²"),
+        Unknown("restoring_coefficient", frequency**2, low=0.0, unit="1/s²"),
         Unknown("rest_position", line.center.tolist(), scale=amplitude, unit="px"),
         Unknown("heading", line.heading, scale=0.1, unit="rad"),
         Unknown("displacement", float(start[0]), scale=amplitude, unit="px"),
         Unknown("speed", float(start[1]), scale=amplitude * frequency, unit="px/s"),
-        evidence.loss_unknown("damping", 0.05, 0.05 * frequency, unit="1/s"),
+        evidence.dissipation_unknown("damping", 0.05, 0.05 * frequency, unit="1/s"),
     ]
 
     def setup(values: Values) -> Setup:
-        leaves = {"restoring": values["restoring"], "velocity_decay": values["damping"]}
+        leaves = {"restoring_coefficient": values["restoring_coefficient"], "velocity_decay": values["damping"]}
         return Setup(State(values["displacement"][:, None], values["speed"][:, None]), leaves)
 
     return [
@@ -281,15 +281,15 @@ def spring_models(evidence: Evidence) -> list[MotionModel]:
             lambda sampled: position_on_line(sampled, "rest_position"), _spring_parameters,
             {"stiffness": "N/m", "period": "s", "damping": "1/s", "mass": "kg"},
             line.first, line.end, horizon=max(1.5 * period, 10 * dt),
-            starts={"restoring": frequency**2 * torch.tensor([1.0, 0.98, 1.02], dtype=torch.float64)},
-            length_powers={"rest": 1, "radius": 1}, state_length_power=1,
+            starts={"restoring_coefficient": frequency**2 * torch.tensor([1.0, 0.98, 1.02], dtype=torch.float64)},
+            length_powers={"rest_position": 1, "radius": 1}, state_length_power=1,
         )
     ]  # fmt: skip
 
 
 def _spring_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
     """Return the damped period and the damping, and the stiffness by the mass or the mass by the stiffness."""
-    restoring, damping = values["restoring"], values["damping"]
+    restoring, damping = values["restoring_coefficient"], values["damping"]
     frequency = (restoring - damping.square() / 4).clamp(min=1e-12).sqrt()
     parameters: ParameterValues = {"period": 2 * math.pi / frequency}
     if "damping" not in known_values:

@@ -26,11 +26,12 @@ _STEP_COST = 0.5  # estimated time of a step forward, µs
 
 
 class Particle(MechanicalEngine):
-    """Particle with the equation of motion q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇.
+    """Particle with the equation of motion q̈ = a − k f(q − rest_position) − velocity_decay · q̇ − drag · |q̇| q̇.
 
-    On a line and in the plane q is a position and f(d) = d, a spring's force; on a circle q is the angle from the
-    lowest point and f(d) = sin d, a pendulum's. Steps are of the classical fourth-order Runge–Kutta method, in
-    float64 for any dtype of the state. A control is an acceleration, held over a step.
+    Here a is the constant `acceleration` and k the `restoring_coefficient`. On a line and in the plane q is a position
+    and f(d) = d, a spring's force; on a circle q is the angle from the lowest point and f(d) = sin d, a pendulum's.
+    Steps are of the classical fourth-order Runge–Kutta method, in float64 for any dtype of the state. A control is an
+    acceleration, held over a step.
 
     The plane has x to the right and z up; a line is along x. On a circle the particle is at length · (sin q, −cos q).
     """
@@ -41,9 +42,9 @@ class Particle(MechanicalEngine):
         *,
         dt: float,
         substeps: int = 1,
-        push: Sequence[float] | float = 0.0,
-        rest: Sequence[float] | float = 0.0,
-        restoring: float = 0.0,
+        acceleration: Sequence[float] | float = 0.0,
+        rest_position: Sequence[float] | float = 0.0,
+        restoring_coefficient: float = 0.0,
         velocity_decay: float = 0.0,
         drag: float = 0.0,
         mass: float = 1.0,
@@ -55,9 +56,9 @@ class Particle(MechanicalEngine):
             path: Set of positions: "line", "plane" or "circle".
             dt: Length of a step, s.
             substeps: Number of Runge–Kutta steps in a step of the engine.
-            push: Constant acceleration, m/s² or rad/s².
-            rest: Position without restoring force, m or rad.
-            restoring: Restoring coefficient, 1/s².
+            acceleration: Constant acceleration, m/s² or rad/s².
+            rest_position: Position without restoring force, m or rad.
+            restoring_coefficient: Restoring coefficient, 1/s².
             velocity_decay: Linear drag, 1/s.
             drag: Quadratic drag, 1/m or 1/rad.
             mass: Mass, kg, which scales energies only.
@@ -70,16 +71,21 @@ class Particle(MechanicalEngine):
         self.nq = self.nv = self.nu = 2 if path == "plane" else 1
         self.body_names, self.joint_names = ("particle",), (path,)
         self.geometry = (Placed(Sphere(DRAWN_RADIUS), 0),)
-        pairs = {"push": push, "rest": rest}
+        pairs = {"acceleration": acceleration, "rest_position": rest_position}
         pair = {name: torch.as_tensor(value, dtype=torch.float64).expand(self.nv) for name, value in pairs.items()}
-        numbers = {"restoring": restoring, "velocity_decay": velocity_decay, "drag": drag, "mass": mass}
+        numbers = {
+            "restoring_coefficient": restoring_coefficient,
+            "velocity_decay": velocity_decay,
+            "drag": drag,
+            "mass": mass,
+        }
         numbers |= {"length": length, "radius": DRAWN_RADIUS}
         single = {name: torch.tensor(float(value), dtype=torch.float64) for name, value in numbers.items()}
         self.set_properties(ParticleProperties(**pair, **single))
 
     def initial_state(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> State:
         """Particle at rest at its rest position."""
-        rest = self.get_buffer("_rest").to(dtype).repeat(check_count("batch", batch), 1)
+        rest = self.get_buffer("_rest_position").to(dtype).repeat(check_count("batch", batch), 1)
         return State(rest, torch.zeros_like(rest))
 
     def _simulate(
@@ -118,10 +124,10 @@ class Particle(MechanicalEngine):
 
     def _energy(self, state: State, properties: ParticleProperties) -> Energies:
         p = properties.to(state.q)
-        displacement = state.q - p.rest
+        displacement = state.q - p.rest_position
         is_circle = self.path == "circle"
         squared = 2 * (1 - displacement.cos()) if is_circle else displacement.square()
-        potential = p.restoring * squared.sum(-1) / 2 - (p.push * state.q).sum(-1)
+        potential = p.restoring_coefficient * squared.sum(-1) / 2 - (p.acceleration * state.q).sum(-1)
         inertia = p.mass * (p.length.square() if is_circle else 1.0)
         return inertia * state.v.square().sum(-1) / 2, inertia * potential
 
@@ -131,40 +137,40 @@ class Particle(MechanicalEngine):
 
 
 class _Rollout(batched_function.Operation):
-    """Rollout: (q, v, accelerations, numbers) → trajectories of q and v, first failed step; all in float64."""
+    """Rollout: (q, v, controls, numbers) → trajectories of q and v, first failed step; all in float64."""
 
     differentiable = 2
 
     def __init__(self, circle: bool, dt: float, substeps: int) -> None:
         self.circle, self.h, self.substeps = int(circle), dt / substeps, substeps
 
-    def _run(self, kernel: Any, q: Tensor, numbers: Tensor, push: Tensor, outputs: list[Any], cost: float) -> None:
-        padded = functional.pad(push, (0, 2 - push.shape[2]))
+    def _run(self, kernel: Any, q: Tensor, numbers: Tensor, controls: Tensor, outputs: list[Any], cost: float) -> None:
+        padded = functional.pad(controls, (0, 2 - controls.shape[2]))
         inputs = [argument(numbers.contiguous()), argument(padded), self.circle, self.h, self.substeps, *outputs]
-        launch(kernel, len(q), inputs, q.device, cost * _STEP_COST * push.shape[1] * self.substeps * len(q))
+        launch(kernel, len(q), inputs, q.device, cost * _STEP_COST * controls.shape[1] * self.substeps * len(q))
 
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
-        q, v, push, numbers = inputs
+        q, v, controls, numbers = inputs
         size = q.shape[1]
-        states = q.new_empty(len(q), push.shape[1] + 1, 4)
+        states = q.new_empty(len(q), controls.shape[1] + 1, 4)
         states[:, 0] = _to_vectors(q, v)
         failed = torch.empty(len(q), dtype=torch.int32, device=q.device)
-        self._run(kernels.forward, q, numbers, push, [argument(states, wp.vec4d), argument(failed)], 1.0)
+        self._run(kernels.forward, q, numbers, controls, [argument(states, wp.vec4d), argument(failed)], 1.0)
         return states[..., :size].contiguous(), states[..., 2 : 2 + size].contiguous(), failed
 
     @override
     def backward(self, inputs: Any, outputs: Any, gradients: Any, needed: tuple[bool, ...]) -> Any:
-        _, _, push, numbers = inputs
+        _, _, controls, numbers = inputs
         q, v = outputs[:2]
         size, batch = q.shape[2], len(q)
         bars = [torch.zeros_like(q) if bar is None else bar for bar in gradients]
         start_bar, numbers_bar = q.new_empty(batch, 4), torch.empty(batch, 7, dtype=q.dtype, device=q.device)
-        push_bar = q.new_empty(batch, push.shape[1], 2)
+        control_bar = q.new_empty(batch, controls.shape[1], 2)
         states = [argument(_to_vectors(*pair), wp.vec4d) for pair in ((q, v), bars)]
-        outputs_bar = [argument(start_bar, wp.vec4d), argument(numbers_bar), argument(push_bar)]
-        self._run(kernels.backward, q, numbers, push, [*states, *outputs_bar], 3.0)
-        return start_bar[:, :size], start_bar[:, 2 : 2 + size], push_bar[..., :size], numbers_bar
+        outputs_bar = [argument(start_bar, wp.vec4d), argument(numbers_bar), argument(control_bar)]
+        self._run(kernels.backward, q, numbers, controls, [*states, *outputs_bar], 3.0)
+        return start_bar[:, :size], start_bar[:, 2 : 2 + size], control_bar[..., :size], numbers_bar
 
 
 def _to_vectors(q: Tensor, v: Tensor) -> Tensor:

@@ -10,18 +10,18 @@ from torch import Tensor
 
 from physvision.physics.properties import Properties, leaf, register_properties
 
-# First column of each property in the kernels' rows: push and rest have two coordinates.
-LAW = {"push": 0, "rest": 2, "restoring": 4, "velocity_decay": 5, "drag": 6}
+# First column of each property in the kernels' rows: acceleration and rest_position have two coordinates.
+LAW = {"acceleration": 0, "rest_position": 2, "restoring_coefficient": 4, "velocity_decay": 5, "drag": 6}
 
 
 @register_properties
 @dataclass(frozen=True)
 class ParticleProperties(Properties):
-    """Coefficients of q̈ = push − restoring · f(q − rest) − velocity_decay · q̇ − drag · |q̇| q̇."""
+    """Coefficients of the equation of motion of `Particle`."""
 
-    push: Tensor = leaf("nv", unit="m/s² or rad/s²", meaning="constant acceleration: gravity, a slope, a motor")
-    rest: Tensor = leaf("nv", unit="m or rad", meaning="position without restoring force")
-    restoring: Tensor = leaf(
+    acceleration: Tensor = leaf("nv", unit="m/s² or rad/s²", meaning="constant acceleration: gravity, a slope, a motor")
+    rest_position: Tensor = leaf("nv", unit="m or rad", meaning="position without restoring force")
+    restoring_coefficient: Tensor = leaf(
         unit="1/s²", range="not negative", meaning="restoring coefficient: k/m of a spring, g/l of a pendulum"
     )
     velocity_decay: Tensor = leaf(unit="1/s", meaning="linear drag")
@@ -36,7 +36,7 @@ def pack(properties: ParticleProperties, batch: int, coordinates: int) -> Float[
     columns = []
     for name in LAW:
         value = getattr(properties, name).double()
-        if name in ("push", "rest"):
+        if name in ("acceleration", "rest_position"):
             columns.append(torch.nn.functional.pad(value.expand(batch, -1), (0, 2 - coordinates)))
         else:
             columns.append(value.expand(batch).unsqueeze(1))

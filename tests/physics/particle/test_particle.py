@@ -18,7 +18,7 @@ def state(*rows):
 
 
 def test_a_throw_is_a_parabola():
-    engine = Particle("plane", dt=0.02, push=(0.0, -9.81))
+    engine = Particle("plane", dt=0.02, acceleration=(0.0, -9.81))
     motion = engine.rollout(state([0.0, 1.0, 3.0, 4.0]), 50)
     t = motion.times
     expected = torch.stack([3 * t, 1 + 4 * t - 9.81 / 2 * t**2], 1)
@@ -26,7 +26,7 @@ def test_a_throw_is_a_parabola():
 
 
 def test_a_spring_swings_in_its_period_and_fades():
-    engine = Particle("line", dt=0.01, restoring=40.0, velocity_decay=0.8, rest=0.3)
+    engine = Particle("line", dt=0.01, restoring_coefficient=40.0, velocity_decay=0.8, rest_position=0.3)
     motion = engine.rollout(state([0.5, 0.0]), 300)
     w = math.sqrt(40 - 0.16)
     t = motion.times
@@ -36,7 +36,7 @@ def test_a_spring_swings_in_its_period_and_fades():
 
 
 def test_quadratic_drag_falls_towards_its_terminal_speed():
-    engine = Particle("line", dt=0.01, push=9.81, drag=0.5)
+    engine = Particle("line", dt=0.01, acceleration=9.81, drag=0.5)
     motion = engine.rollout(state([0.0, 0.0]), 100)
     terminal = math.sqrt(9.81 / 0.5)
     expected = terminal * torch.tanh(9.81 / terminal * motion.times)
@@ -46,7 +46,7 @@ def test_quadratic_drag_falls_towards_its_terminal_speed():
 def test_a_circle_is_the_articulated_pendulum():
     """A uniform rod of length l swings as a point at 2/3 l, at any angle."""
     rod = articulated.chain([0.9], dt=0.02, integrator="runge_kutta_4")
-    point = Particle("circle", dt=0.02, restoring=9.81 / 0.6, length=0.6)
+    point = Particle("circle", dt=0.02, restoring_coefficient=9.81 / 0.6, length=0.6)
     start = state([2.5, 0.3])
     first_shape, second_shape = rod.rollout(start, 200), point.rollout(start, 200)
     torch.testing.assert_close(first_shape.q, second_shape.q, rtol=0, atol=1e-9)
@@ -63,8 +63,14 @@ def test_gradients(path):
     ]
     controls = torch.randn(3, 4, n, dtype=torch.float64).requires_grad_()
 
-    def run(q, v, push, rest, restoring, decay, drag, controls):
-        leaves = {"push": push, "rest": rest, "restoring": restoring, "velocity_decay": decay, "drag": drag}
+    def run(q, v, acceleration, rest, restoring, decay, drag, controls):
+        leaves = {
+            "acceleration": acceleration,
+            "rest_position": rest,
+            "restoring_coefficient": restoring,
+            "velocity_decay": decay,
+            "drag": drag,
+        }
         motion = engine.rollout(State(q, v), 4, controls, leaves)
         return motion.q, motion.v
 
@@ -72,7 +78,7 @@ def test_gradients(path):
 
 
 def test_energy_is_kept_without_drag_and_poses_follow():
-    engine = Particle("circle", dt=0.005, restoring=9.81 / 0.7, length=0.7, mass=2.0)
+    engine = Particle("circle", dt=0.005, restoring_coefficient=9.81 / 0.7, length=0.7, mass=2.0)
     motion = engine.rollout(state([1.2, 0.0]), 400)
     total = sum(engine.energy(motion))
     torch.testing.assert_close(total, total[:, :1].expand_as(total), rtol=1e-8, atol=0)
@@ -83,7 +89,7 @@ def test_energy_is_kept_without_drag_and_poses_follow():
 
 
 def test_truncation_cuts_gradients_not_motion():
-    engine = Particle("line", dt=0.05, restoring=3.0)
+    engine = Particle("line", dt=0.05, restoring_coefficient=3.0)
     whole = engine.rollout(state([1.0, 0.0]), 10)
     start = state([1.0, 0.0])
     start.q.requires_grad_()

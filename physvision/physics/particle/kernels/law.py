@@ -89,14 +89,14 @@ def _step_back(x: Both, p: Reals, circle: int, h: wp.float64, bar: Both, p_bar: 
 def forward(
     first: int,
     numbers: Reals2d,
-    push: Reals3d,
+    controls: Reals3d,
     circle: int,
     h: wp.float64,
     substeps: int,
     states: States,
     bad: wp.array(dtype=wp.int32),
 ):
-    """Fill in the states after the first; `push` is an acceleration held over each step."""
+    """Fill in the states after the first; `controls` is an acceleration held over each step."""
     world = first + wp.tid()
     p = wp.zeros(shape=7, dtype=wp.float64)
     for k in range(7):
@@ -104,8 +104,8 @@ def forward(
     x = states[world, 0]
     bad[world] = -1
     for step in range(states.shape[1] - 1):
-        p[0] = numbers[world, 0] + push[world, step, 0]
-        p[1] = numbers[world, 1] + push[world, step, 1]
+        p[0] = numbers[world, 0] + controls[world, step, 0]
+        p[1] = numbers[world, 1] + controls[world, step, 1]
         for _ in range(substeps):
             x = _step(x, p, circle, h)
         states[world, step + 1] = x
@@ -117,7 +117,7 @@ def forward(
 def backward(
     first: int,
     numbers: Reals2d,
-    push: Reals3d,
+    controls: Reals3d,
     circle: int,
     h: wp.float64,
     substeps: int,
@@ -125,7 +125,7 @@ def backward(
     states_bar: States,
     start_bar: wp.array(dtype=Both),
     numbers_bar: Reals2d,
-    push_bar: Reals3d,
+    control_bar: Reals3d,
 ):
     """Walk back through time; every step is computed again from the state before it."""
     world = first + wp.tid()
@@ -137,16 +137,16 @@ def backward(
     bar = states_bar[world, last]
     for back in range(last):
         step = last - 1 - back
-        p[0] = numbers[world, 0] + push[world, step, 0]
-        p[1] = numbers[world, 1] + push[world, step, 1]
+        p[0] = numbers[world, 0] + controls[world, step, 0]
+        p[1] = numbers[world, 1] + controls[world, step, 1]
         before = Pair(p_bar[0], p_bar[1])
         for inner in range(substeps):
             x = states[world, step]
             for _ in range(substeps - 1 - inner):
                 x = _step(x, p, circle, h)
             bar = _step_back(x, p, circle, h, bar, p_bar)
-        push_bar[world, step, 0] = p_bar[0] - before[0]
-        push_bar[world, step, 1] = p_bar[1] - before[1]
+        control_bar[world, step, 0] = p_bar[0] - before[0]
+        control_bar[world, step, 1] = p_bar[1] - before[1]
         bar = bar + states_bar[world, step]
     start_bar[world] = bar
     for k in range(7):
