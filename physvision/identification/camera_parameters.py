@@ -105,8 +105,8 @@ def interval_widening(fits: Sequence[LinearizedFit], unknowns: Sequence[str]) ->
     for fit in fits:
         indices = [index for index, name in enumerate(fit.unknowns) if name in unknowns]
         columns = fit.covariance[:, indices]
-        conditioned = columns @ torch.linalg.solve(fit.covariance[indices][:, indices], columns.T)
-        for part, matrix in ((totals, fit.covariance), (remainders, fit.covariance - conditioned)):
+        explained_covariance = columns @ torch.linalg.solve(fit.covariance[indices][:, indices], columns.T)
+        for part, matrix in ((totals, fit.covariance), (remainders, fit.covariance - explained_covariance)):
             variances = torch.einsum("pi,ij,pj->p", fit.derivatives, matrix, fit.derivatives) + fit.known_variance
             for name, variance in zip(fit.parameters, variances.tolist(), strict=True):
                 part[name] = part.get(name, 0.0) + fit.probability * variance

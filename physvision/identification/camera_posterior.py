@@ -91,7 +91,7 @@ def arbitrary_camera_cost(fit: Fit) -> float:
 
 
 def sample_posterior(fit: Fit, posterior: MixturePosterior, count: int) -> Float[Tensor, "samples unknowns"]:
-    """Draw deviations of a fit's z from its minimum, of cameras that can be if the camera is arbitrary."""
+    """Draw deviations of a fit's z from its minimum; of an arbitrary camera only those that are possible."""
     view = fit.evidence.view
     if not (view.arbitrary and view.has_picture):
         return posterior.sample(count)
@@ -156,11 +156,11 @@ def _condition(fit: Fit, posterior: MixturePosterior, count: int) -> tuple[Tenso
     correlation = covariance / scale[:, None] / scale
     inner = correlation[others][:, others] + 1e-9 * torch.eye(len(others), dtype=scale.dtype)
     gain = torch.linalg.solve(inner, correlation[others][:, rows]).mT
-    remaining = correlation[rows][:, rows] - gain @ correlation[others][:, rows]
+    conditional_correlation = correlation[rows][:, rows] - gain @ correlation[others][:, rows]
     step = next(unknown.scale for unknown in unknowns if unknown.name == "foreshortening")
     row_scale = step * scale[rows]
     mean = step * fit.z[rows] + row_scale * ((deviations / scale)[:, others] @ gain.mT)
-    conditional = mean, row_scale[:, None] * remaining * row_scale
+    conditional = mean, row_scale[:, None] * conditional_correlation * row_scale
     log_weight = _log_likelihood(foreshortening, conditional, settings.arbitrary.foreshortening)
     # The Gaussian priors of the fit, of what is linear, are replaced by those of the tilt and of k1, as densities of
     # keystone and distortion; far out they stay, where Student's tails would be taken for what the data say.

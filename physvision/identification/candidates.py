@@ -55,9 +55,9 @@ def kind_scores(candidates: Candidates) -> dict[str, float]:
         object_scores[name] = max(object_scores[name], score(fit, autocorrelation, tracker_bias(fit)))
     scores = {}
     for kind, fit in fits.items():
-        involved = {track.name for track in fit.evidence.tracks}
-        rest = sum(value for name, value in object_scores.items() if name not in involved)
-        scores[kind] = score(fit, autocorrelation, tracker_bias(fit)) + rest
+        fitted_names = {track.name for track in fit.evidence.tracks}
+        other_scores = sum(value for name, value in object_scores.items() if name not in fitted_names)
+        scores[kind] = score(fit, autocorrelation, tracker_bias(fit)) + other_scores
     return scores
 
 
@@ -167,14 +167,16 @@ def _select_fits(fits: Sequence[Fit], rejected: dict[str, str]) -> dict[str, Fit
     if not fits:
         return {}
     selected: dict[str, Fit] = {}
-    lead = max(fits, key=score_gain).evidence.tracks
+    best_tracks = max(fits, key=score_gain).evidence.tracks
     for name in dict.fromkeys(fit.model.kind for fit in fits):
         kind_fits = [fit for fit in fits if fit.model.kind == name]
-        compared = [fit for fit in kind_fits if len(lead) > 1 or fit.evidence.tracks[0].name == lead[0].name]
+        compared = [
+            fit for fit in kind_fits if len(best_tracks) > 1 or fit.evidence.tracks[0].name == best_tracks[0].name
+        ]
         if compared:
             selected[name] = _select_objects(compared)
         else:
-            rejected[name] = f"it does not explain {lead[0].name}"
+            rejected[name] = f"it does not explain {best_tracks[0].name}"
     return selected
 
 

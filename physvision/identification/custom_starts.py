@@ -53,7 +53,7 @@ class StartSearch:
         num_velocities, draws = engine.nv, 8
         generators = [torch.Generator().manual_seed(seed) for seed in range(2 * num_velocities)]
         base = torch.stack([self._uniform(generator, -1, 1)[:draws] for generator in generators], 1)
-        steps = settings.nudge * torch.eye(2 * num_velocities, dtype=base.dtype)
+        steps = settings.finite_difference_step * torch.eye(2 * num_velocities, dtype=base.dtype)
         perturbed = torch.cat([base, *(base + step for step in steps)])
         q = engine.integrate(engine.initial_state(len(perturbed), torch.float64).q, perturbed[:, :num_velocities])
         with warnings.catch_warnings(), torch.no_grad():
@@ -62,7 +62,7 @@ class StartSearch:
             times = [0, motion.steps // 2, motion.steps]
             states = State(motion.q[:, times].flatten(0, 1), motion.v[:, times].flatten(0, 1))
             positions = (self.points.positions(states) @ self.plane.T).unflatten(0, (-1, draws, len(times)))
-        change = (positions[1:] - positions[:1]) / settings.nudge
+        change = (positions[1:] - positions[:1]) / settings.finite_difference_step
         shift = change.mean((2, 3), keepdim=True)
         parts = change - shift, change
         has_deformation, has_motion = (part.abs().amax((1, 2, 3, 4)) > settings.min_sensitivity for part in parts)
@@ -82,7 +82,9 @@ class StartSearch:
         engine, settings = self.points.engine, self.evidence.settings.custom
         times = (self.evidence.times[first:end] - self.evidence.times[first]).numpy()
         early = np.flatnonzero(times <= horizon * (1 + 1e-9))
-        compared = early[np.unique(np.linspace(0, len(early) - 1, settings.compared_samples).round().astype(int))]
+        compared_indices = early[
+            np.unique(np.linspace(0, len(early) - 1, settings.compared_samples).round().astype(int))
+        ]
         observed = self.evidence.observed[first:end].unflatten(1, (-1, 2))
         generator = torch.Generator().manual_seed(0)
         values = {unknown.name: self._draw(unknown, generator) for unknown in self.unknowns}
@@ -91,10 +93,10 @@ class StartSearch:
         q = engine.integrate(engine.initial_state(settings.draws, torch.float64).q, displacement)
         leaves = self.property_values(values)
         velocities = self._match_velocities(q, leaves, (scale, roll), times, observed, generator)
-        simulated = self._simulate(State(q, velocities), leaves, times[compared])
+        simulated = self._simulate(State(q, velocities), leaves, times[compared_indices])
         flipped = simulated * simulated.new_tensor([1.0, -1.0])
         projected = scale[:, None, None, None] * rotate(flipped, roll[:, None, None])
-        errors = observed[compared] - projected
+        errors = observed[compared_indices] - projected
         origin = errors.nanmean((1, 2))
         cost = (errors - origin[:, None, None]).square().nanmean((1, 2, 3)).nan_to_num(nan=math.inf, posinf=math.inf)
         features = torch.cat([displacement, 2 * scale.log()[:, None]], 1)
@@ -117,7 +119,7 @@ class StartSearch:
         return positions.unflatten(0, (start.batch, len(index)))
 
     def _draw_scenes(self, observed: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw scales, pixels a meter, displacements of the initial position, and tilts of the camera."""
+        """Draw scales, pixels a meter, displacements of the initial position, and rolls of the camera."""
         engine = self.points.engine
         complete = observed[torch.isfinite(observed).flatten(1).all(1)]
         extent = float((complete.amax(0) - complete.amin(0)).norm(dim=-1).max())
@@ -157,7 +159,7 @@ class StartSearch:
         generator: torch.Generator,
     ) -> Tensor:
         """Return joint velocities that give those in the picture, with random components that it does not show."""
-        engine, nudge = self.points.engine, self.evidence.settings.custom.nudge
+        engine, step_size = self.points.engine, self.evidence.settings.custom.finite_difference_step
         scale, roll = camera
         count = min(6, len(times))
         positions = observed[:count].flatten(1).numpy()
@@ -172,10 +174,10 @@ class StartSearch:
         with torch.no_grad():
             for axis in range(engine.nv):
                 step = torch.zeros(len(q), engine.nv, dtype=q.dtype)
-                step[:, axis] = nudge
+                step[:, axis] = step_size
                 sides = (State(engine.integrate(q, side), torch.zeros_like(step)) for side in (step, -step))
                 forward, backward = (self.points.positions(side, leaves) for side in sides)
-                columns.append(((forward - backward) @ self.plane.T / (2 * nudge)).flatten(1))
+                columns.append(((forward - backward) @ self.plane.T / (2 * step_size)).flatten(1))
         jacobian = torch.stack(columns, 2)
         inverse = torch.linalg.pinv(jacobian, rtol=0.05)
         velocities = (inverse @ plane_velocity.flatten(1).unsqueeze(-1)).squeeze(-1)

@@ -162,12 +162,14 @@ class FlightSegment:
         positions: Observed positions, pixels.
         window: Indices in the clip of the first sample and of one past the last.
         samples_before: Number of leading samples that do not lie on the parabola of the others.
-        flying: If true, the object flies in the leading samples, detected off its path; otherwise a hand holds it.
+        is_flying_at_first: If true, the object flies in the leading samples, detected off its path; otherwise a hand
+        holds it.
         release: Time of the release, s; if the object flies in the leading samples, half a frame before the first one.
         release_std: Standard deviation of the time of a release without a visible hand, s.
         pull: Acceleration by the hand, which ends at the release, px/s².
         noise: Standard deviation of a coordinate, pixels.
-        enters_flying: If true, the object flies when the clip begins, or when it enters the picture, so that nothing
+        is_release_unobserved: If true, the object flies when the clip begins, or when it enters the picture, so that
+        nothing
             is known of its release.
         hidden: Longest time for which a hand or a static object may have hidden the object after its release, s; zero
             if its release is visible.
@@ -177,12 +179,12 @@ class FlightSegment:
     positions: Positions
     window: tuple[int, int]
     samples_before: int
-    flying: bool
+    is_flying_at_first: bool
     release: float
     release_std: float
     pull: Float[np.ndarray, "2"]
     noise: float
-    enters_flying: bool = False
+    is_release_unobserved: bool = False
     hidden: float = 0.0
 
 
@@ -230,10 +232,10 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
         covered = not clear[indices[start] : indices[start] + flight.covered_frames].all()
         estimate = _release_without_hand(evidence, path, times[start], positions[start], noise, hidden or 0.0, covered)
         is_on_path = path.distance(times[start], positions[start]) <= flight.offset_ratio * noise
-        enters_flying = hidden is None and is_on_path and evidence.tracks[0].radius is not None
+        is_release_unobserved = hidden is None and is_on_path and evidence.tracks[0].radius is not None
         unseen = hidden if is_on_path and hidden else 0.0
         begin = segment(min(first, hand.stop), 0, *estimate)
-        segments = [replace(begin, enters_flying=enters_flying, hidden=unseen)]
+        segments = [replace(begin, is_release_unobserved=is_release_unobserved, hidden=unseen)]
     max_count = int(np.searchsorted(times, times[first] + hold)) - start
     offset = count_offset_samples(times[start:end], positions[start:end], max_count, settings)
     if offset >= flight.min_hand_samples:

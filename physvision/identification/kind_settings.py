@@ -67,7 +67,9 @@ class FlightSettings:
     Attributes:
         drag: Prior mean of the drag, 1/m: 0.001 for a shot, 0.03 for hollow balls.
         drag_std: Prior standard deviation of the drag, 1/m.
-        table_drag_std: The same for tables, 1/m, which say nothing of what flies: foam has 0.07.
+        table_drag_std: Prior standard deviation of the drag of tracks from tables, 1/m, whose object may be anything:
+        foam
+            has 0.07.
         release_std_frames: Standard deviation of the time of an unobserved release, frames.
         hand_release_std_frames: Standard deviation of the time of a release by a visible hand, frames.
         sideways_std: Standard deviation of the sideways velocity of a dropped object, relative to the speed gained.
@@ -121,7 +123,8 @@ class BounceSettings:
         substeps: Engine steps a frame; an impact blurs the step in which it lies.
         min_steps: Engine steps from which fewer than `substeps` a frame suffice. Raising it costs time.
         max_restitution_scatter: Scatter of the impacts' restitution above which they are fitted with a push each.
-        max_speed_gain: Gain of horizontal speed in an impact, relative to its vertical speed, from which they are too.
+        max_speed_gain: Gain of horizontal speed in an impact, relative to its vertical speed, above which impacts are
+            fitted with a push each.
         push_delay: Time from the first sample after an impact to its push, frames.
         sideways_push_std: Standard deviation of a push along the floor, relative to the fastest impact.
         upward_push_std: Standard deviation of a push upward, relative to the fastest impact.
@@ -227,7 +230,9 @@ class PendulumSettings:
         min_periods: Smallest number of periods.
         steps_per_second: Smallest number of engine steps a second.
         min_slack: Depth inside the circle of later swings at which a string is slack, relative to the radius.
-        min_slack_ratio: Depth at which it is, relative to the noise and to the scatter of later positions.
+        min_slack_ratio: Depth inside that circle at which a string is slack, relative to the noise and to the scatter
+        of
+            later positions.
         min_slack_samples: Smallest number of samples of a slack string.
         max_slack_fraction: Part of the samples in which a string may be slack. Raising it leaves out more.
         max_slack_radius: Largest radius, relative to the extent of later swings, for a circle that shows the depth.
@@ -329,7 +334,7 @@ class CustomSceneSettings:
         starts: Draws that are fitted.
         compared_samples: Samples on which draws are compared.
         min_start_distance: Distance between two starts below which they count as one.
-        nudge: Step of finite differences, m or rad.
+        finite_difference_step: Step of finite differences, m or rad.
         min_sensitivity: Motion of observed points below which a coordinate is unobservable, m.
         probe_states: Random states that show where points can move.
     """
@@ -343,6 +348,6 @@ class CustomSceneSettings:
     starts: int = 8
     compared_samples: int = 8
     min_start_distance: float = 0.3
-    nudge: float = 1e-4
+    finite_difference_step: float = 1e-4
     min_sensitivity: float = 1e-6
     probe_states: int = 64

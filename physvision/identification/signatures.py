@@ -54,9 +54,11 @@ def _sags(fit: Fit) -> str | None:
     distance, offset = (positions - positions.mean(0)) @ along, (positions - positions.mean(0)) @ across
     line = np.vander(distance, 2)
     bow = np.vander(distance, 3)
-    residual, bowed = (offset - basis @ np.linalg.lstsq(basis, offset, rcond=None)[0] for basis in (line, bow))
-    sag = float(np.sqrt(max(residual.var() - bowed.var(), 0.0)))
-    if sag < settings.min_sag_ratio * noise or bowed.var() > settings.max_unexplained_sag * residual.var():
+    line_residual, bow_residual = (
+        offset - basis @ np.linalg.lstsq(basis, offset, rcond=None)[0] for basis in (line, bow)
+    )
+    sag = float(np.sqrt(max(line_residual.var() - bow_residual.var(), 0.0)))
+    if sag < settings.min_sag_ratio * noise or bow_residual.var() > settings.max_unexplained_sag * line_residual.var():
         return None
     return "across its line it moves at twice the frequency of the oscillation, as a pendulum does"
 

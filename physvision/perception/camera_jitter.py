@@ -17,7 +17,7 @@ from physvision.perception.settings import JitterSettings
 
 Image = UInt8[np.ndarray, "height width 3"]
 Images = UInt8[np.ndarray, "samples height width 3"]
-_MIN_COMMON_EXTENT = 0.5  # part of the width and height over which what shows a moving camera must lie
+_MIN_COMMON_EXTENT = 0.5  # fraction of the width and height over which edges or corners must extend to show the camera
 
 
 class JitterEstimator:
@@ -120,7 +120,7 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> float | No
     Raises:
         VideoError: The camera moves.
     """
-    max_distance, total_shift, checked = 0.0, np.zeros(2), 0
+    max_distance, total_shift, num_tracked_pairs = 0.0, np.zeros(2), 0
     grays = [cv2.cvtColor(sample, cv2.COLOR_RGB2GRAY) for sample in samples]
     spacing = max(grays[0].shape) // 20
     for image, next_image in pairwise(grays):
@@ -134,7 +134,7 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> float | No
         steps = (positions - corners)[is_tracked, 0]
         if len(steps) < 8:
             continue
-        checked += 1
+        num_tracked_pairs += 1
         median = np.median(steps, axis=0)
         moves_alike = np.abs(steps - median).max(1) < 2
         # The corners of one moving object lie close together.
@@ -145,7 +145,7 @@ def check_static_camera(samples: Images, settings: JitterSettings) -> float | No
             max_distance = max(max_distance, float(np.hypot(*total_shift)))
     if max_distance > max(6.0, 0.02 * max(samples.shape[1:3])):
         raise moving_camera_error(max_distance)
-    return max_distance if checked > len(grays) // 2 else None
+    return max_distance if num_tracked_pairs > len(grays) // 2 else None
 
 
 def moving_camera_error(shift: float) -> VideoError:

@@ -89,13 +89,13 @@ class ReportData:
         coordinates = list(self.units.coordinates.items())
         for index in self.moving_coordinates:
             name, unit = coordinates[index]
-            for kind, label, per in (("position", name, ""), ("velocity", f"{name} rate", "/s")):
+            for kind, label, unit_suffix in (("position", name, ""), ("velocity", f"{name} rate", "/s")):
                 difference = self.rows[f"predicted_{kind}"][mask, :, index] - self.rows[kind][mask, :, index]
                 if kind == "position" and unit == "rad":
                     difference = difference - 2 * np.pi * np.round(difference / (2 * np.pi))
                 absolute = np.abs(difference[np.isfinite(difference)])
                 if absolute.size:
-                    errors[label] = float(absolute.mean()), float(np.median(absolute)), unit + per
+                    errors[label] = float(absolute.mean()), float(np.median(absolute)), unit + unit_suffix
         return errors
 
     def quality(self) -> tuple[float, float]:
@@ -176,7 +176,7 @@ def _motion_text(data: ReportData, ahead: str) -> str:
     if data.last_segment.fit is None:
         return f"Dotted: predicted {ahead} before."
     return (
-        "Points: seen in a few frames alone. Lines: the motion of the engine closest to them. "
+        "Points: the encoder's estimates from a few frames alone. Lines: the motion of the engine closest to them. "
         f"Dotted: predicted {ahead} before.{_BAND}"
     )
 
@@ -220,7 +220,7 @@ def _motion_charts(data: ReportData) -> list[report.Markup]:
     """Draw observed and predicted coordinates, confidence, and the quality of the predicted frames."""
     rows, figures = data.subsample(MAX_POINTS), []
     for index, (name, unit) in enumerate(data.units.coordinates.items()):
-        for kind, label, per in (("position", name, ""), ("velocity", f"rate of {name}", "/s")):
+        for kind, label, unit_suffix in (("position", name, ""), ("velocity", f"rate of {name}", "/s")):
             observed, predicted = rows[kind][..., index], rows[f"predicted_{kind}"][..., index]
             std = rows[f"predicted_{kind}_std"][..., index]
             visible = observed[:, data.present_objects]
@@ -233,8 +233,8 @@ def _motion_charts(data: ReportData) -> list[report.Markup]:
             if kind == "position" and data.last_segment.fit is not None:
                 windows = rows["observed_position"][..., index]
                 windows = np.arctan2(np.sin(windows), np.cos(windows)) if wraps else windows
-                curves += _curves(data, windows, ", seen", "points")
-            figures.append(report.time_chart(label, unit + per, rows["time"], curves, wraps=wraps))
+                curves += _curves(data, windows, ", encoder", "points")
+            figures.append(report.time_chart(label, unit + unit_suffix, rows["time"], curves, wraps=wraps))
     curves = _curves(data, rows["confidence"])
     if data.last_segment.fit is not None:
         curves += _curves(data, rows["predicted_confidence"], ", predicted", "dotted")

@@ -52,7 +52,8 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         Unknown("velocity", velocities[0].tolist(), scale=0.05 * speed, unit="px/s"),
         Unknown("deceleration", 0.05 * speed / duration, scale=0.2 * speed / duration, std=speed / duration,
                 unit="px/s²"),
-        # What hardly moves at first counts as rest, so that they push off a little before the first sample.
+        # The first frames, in which they hardly move, are cut off as rest: they push off a little before the first
+        # sample.
         Unknown("elapsed", settings.elapsed_frames * dt, low=0.0, std=settings.elapsed_frames * dt, unit="s"),
     ]  # fmt: skip
 

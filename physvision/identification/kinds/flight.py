@@ -57,12 +57,12 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
     if kind == "fall":
         if not _is_vertical(launch, float(elapsed[-1] - elapsed[0]), segment.noise, settings):
             raise UnsuitableError("it does not move straight down")
-        if segment.flying and guess[1][1] < 0:
+        if segment.is_flying_at_first and guess[1][1] < 0:
             raise UnsuitableError("a falling object does not move up before it falls: it was held")
-    by_hand = segment.samples_before > 0 and not segment.flying
+    by_hand = segment.samples_before > 0 and not segment.is_flying_at_first
     pull, pull_std = expected_pull(launch[1], 2 * launch[2], evidence.settings)
     unknowns = _unknowns(evidence, kind, segment, guess, gravity)
-    if segment.flying:
+    if segment.is_flying_at_first:
         radius = evidence.tracks[0].radius or evidence.pixel
         unknowns.append(Unknown("offset", [0.0, 0.0], scale=radius, std=settings.covered_std * radius, unit="px"))
     elif by_hand:
@@ -71,7 +71,7 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
     clear_time = float(elapsed[0]) - dt / 2  # from then on the observed position is that of the object
 
     def observe(sampled: SampledState) -> torch.Tensor:
-        if segment.flying:
+        if segment.is_flying_at_first:
             return sampled.state.q + sampled.values["offset"] * (sampled.time < clear_time)[:, None]
         if not by_hand:
             return sampled.state.q
@@ -94,7 +94,7 @@ def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel
 
 def _describe_release(segment: FlightSegment) -> tuple[list[str], dict[str, str]]:
     """Return a warning where the release is not visible, and of which time speed and angle are."""
-    if segment.enters_flying:
+    if segment.is_release_unobserved:
         return [_ENTERS_FLYING], dict.fromkeys(("speed", "angle"), "when first seen")
     if segment.hidden:
         note = (
@@ -128,9 +128,9 @@ def _unknowns(
     ]
     if kind == "fall":
         duration = float(segment.times[-1] - segment.times[segment.samples_before])
-        push = settings.sideways_std * gravity * duration
-        unknowns.append(Unknown("sideways_velocity", 0.0, scale=push, std=push, unit="px/s"))
-    by_hand = segment.samples_before > 0 and not segment.flying
+        std = settings.sideways_std * gravity * duration
+        unknowns.append(Unknown("sideways_velocity", 0.0, scale=std, std=std, unit="px/s"))
+    by_hand = segment.samples_before > 0 and not segment.is_flying_at_first
     release_std = settings.hand_release_std_frames * dt if by_hand else segment.release_std
     release = segment.release - segment.times[0]
     return [*unknowns, Unknown("release_time", release, scale=dt, std=release_std, unit="s")]

@@ -247,21 +247,23 @@ class Articulation(TreeDynamics):
         model, forceless = cache.device_model, cache.own_forceless
         if properties is not None:
             forceless = cache.forceless(self._cast(state, properties), state.batch)
-        push, check = (autograd.ContactRollout(model, structs, 1, self.dt, 0) for structs in forceless)
-        q, still = model.link_parameters.normalize(state.q).clone(), torch.zeros_like(state.v)
+        separating_step, check = (autograd.ContactRollout(model, structs, 1, self.dt, 0) for structs in forceless)
+        q, zero_velocity = model.link_parameters.normalize(state.q).clone(), torch.zeros_like(state.v)
         rows = torch.arange(state.batch, device=q.device)
         for _ in range(SETTINGS.max_separation_iterations):
             before = q[rows]
-            displacement = self.difference(before, push.forward(before, still[rows], None, None)[0][:, -1])
+            displacement = self.difference(
+                before, separating_step.forward(before, zero_velocity[rows], None, None)[0][:, -1]
+            )
             largest = displacement.abs().amax(-1, keepdim=True)
             moves = largest[:, 0] > SETTINGS.min_separation_step
             if not bool(moves.any()):
                 break
-            # Normals and levers are those before the push, so it must be short.
+            # Normals and levers are those before the displacement, so it must be short.
             q[rows] = self.integrate(before, displacement * (SETTINGS.max_separation_step / largest).clamp(max=1.0))
             # Structs over properties of the call have a row for every world.
             rows = rows[moves] if properties is None else rows
-        failed = check.forward(q, still, None, None)[2][:, 0]
+        failed = check.forward(q, zero_velocity, None, None)[2][:, 0]
         if bool((failed >= 0).any()):
             worlds = torch.nonzero(failed >= 0).flatten().tolist()
             raise InputError(

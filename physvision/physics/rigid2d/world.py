@@ -123,7 +123,7 @@ class World(MechanicalEngine):
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
     ) -> Trajectory:
-        theta, kernels, substeps = self._theta(properties, state), self._on(state.q.device), self.substeps
+        theta, kernels, substeps = self._theta(properties, state), self._kernels_on(state.q.device), self.substeps
 
         def run(q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, ...]:
             control = u[:, :, None].expand(-1, -1, substeps, -1).flatten(1, 2)
@@ -176,9 +176,9 @@ class World(MechanicalEngine):
         self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
     ) -> Trajectory:
         # The first controls are the forces and torques on the bodies that move, as a generalized force is.
-        given = state.v.new_zeros(state.batch, self.nu) if control is None else control
-        pushed = given + pad(force, (0, self.nu - self.nv))
-        return self._simulate(state, 1, pushed.unsqueeze(1), properties, None)
+        controls = state.v.new_zeros(state.batch, self.nu) if control is None else control
+        total_controls = controls + pad(force, (0, self.nu - self.nv))
+        return self._simulate(state, 1, total_controls.unsqueeze(1), properties, None)
 
     def __repr__(self) -> str:
         bodies, static = self.model.bodies, sum(body.static for body in self.model.bodies)
@@ -197,11 +197,13 @@ class World(MechanicalEngine):
             f"(now {self.substeps}). "
         )
 
-    def _on(self, device: torch.device) -> Kernels:
+    def _kernels_on(self, device: torch.device) -> Kernels:
         if device not in self._cached:
-            own = self.properties
-            assert isinstance(own, WorldProperties)
-            model, arrays = compile_model(self.model, self.settings, self.solver_settings, self._limits, own, device)
+            properties = self.properties
+            assert isinstance(properties, WorldProperties)
+            model, arrays = compile_model(
+                self.model, self.settings, self.solver_settings, self._limits, properties, device
+            )
             self._cached[device] = Kernels(model, arrays, device)
         return self._cached[device]
 
@@ -210,16 +212,16 @@ class World(MechanicalEngine):
         key = ("numbers", state.q.device)
         if properties is None and key in self._cached:
             return self._cached[key].expand(state.batch, -1)
-        own, checked = self.properties, self.checked(properties, state.batch, state.q.device)
-        assert isinstance(own, WorldProperties)
+        defaults, checked = self.properties, self.checked(properties, state.batch, state.q.device)
+        assert isinstance(defaults, WorldProperties)
         assert isinstance(checked, WorldProperties)
         lists = self.model.order.lists
         if key not in self._cached:
             with outside_transforms():
-                self._cached[key] = pack(own, own, 1, lists)
+                self._cached[key] = pack(defaults, defaults, 1, lists)
         if self._are_own(checked):
             return self._cached[key].expand(state.batch, -1)
-        return pack(checked, own, state.batch, lists, self._cached[key])
+        return pack(checked, defaults, state.batch, lists, self._cached[key])
 
     def _placed_shapes(self) -> tuple[Placed, ...]:
         """Return the shape of every body, static ones included."""
@@ -236,11 +238,11 @@ class World(MechanicalEngine):
 
     def _appearance(self, state: State, properties: WorldProperties) -> Appearance:
         poses = mechanics.poses(self.model, state, properties)
-        given = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
+        shape_sizes = poses.new_tensor([placed.shape.sizes for placed in self.geometry])
         radius = properties.radius.to(poses)
         circle_sizes = torch.stack([radius, torch.zeros_like(radius), torch.zeros_like(radius)], -1)
         circles = torch.tensor([isinstance(body, Circle) for body in self.model.bodies], device=poses.device)
-        sizes = torch.where(circles[:, None], circle_sizes, given)
+        sizes = torch.where(circles[:, None], circle_sizes, shape_sizes)
         return Appearance(poses, sizes.expand(state.batch, -1, -1))
 
     def _energy(self, state: State, properties: WorldProperties) -> Energies:

@@ -256,9 +256,9 @@ class ContactPairs:
         """Return each pair's coefficient: its own unless that is NaN, otherwise mixed from those of its shapes."""
         first, second = values[..., self.first], values[..., self.second]
         mixed = (first + second) / 2 if self._mixing == "mean" else torch.maximum(first, second)
-        fixed, priority = (torch.as_tensor(array, device=values.device) for array in (pair_values, self._priority))
+        explicit, priority = (torch.as_tensor(array, device=values.device) for array in (pair_values, self._priority))
         mixed = torch.where(priority > 0, first, torch.where(priority < 0, second, mixed))
-        return torch.where(fixed.isnan(), mixed, fixed.to(values))
+        return torch.where(explicit.isnan(), mixed, explicit.to(values))
 
 
 def _body_row(tree: KinematicTree, placed: Placed) -> int:
@@ -271,7 +271,7 @@ def _kernel_options(**used: bool) -> list[str]:
 
 
 def _held_candidates(is_held: np.ndarray, tree: KinematicTree, rows: ScalarRows) -> np.ndarray:
-    """Return 1 for candidates that overlap in the reference pose: pairs, two for each joint with limits, and rows."""
+    """Return 1 for candidates that penetrate in the reference pose: pairs, two for each joint with limits, and rows."""
     limits = [tree.beyond_limits[tree.limited].reshape(-1), rows.beyond_limits[rows.limits]]
     return np.concatenate([is_held, *limits]).astype(np.int32)
 

@@ -14,7 +14,7 @@ from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
 
 class Mobilities(NamedTuple):
-    """Accelerations by forces and moments of one in the initial position.
+    """Accelerations by unit forces and unit moments in the initial position.
 
     Attributes:
         bodies: Acceleration of each body's center of mass by a force, (bodies,), 1/kg.
@@ -55,16 +55,16 @@ def compute_mobilities(tree: KinematicTree, parameters: Parameters) -> Mobilitie
         inertia += angular.T @ rotational_inertia @ angular + values["mass"][link] * linear.T @ linear
         inertia += linear.T @ cross + cross.T @ linear
     inverse = np.linalg.inv(inertia) if tree.nv else inertia
-    bodies, turns = np.zeros(tree.bodies), np.zeros(tree.bodies)
+    bodies, rotational = np.zeros(tree.bodies), np.zeros(tree.bodies)
     for body, link in enumerate(tree.body_link.tolist()):
         if link >= 0:
             center = origins[link] + rotations[link] @ values["center"][body]
             angular, linear = _jacobian(tree, axes, origins, link, center)
             bodies[body] = np.trace(linear @ inverse @ linear.T) / 3
-            turns[body] = np.trace(angular @ inverse @ angular.T) / 3
+            rotational[body] = np.trace(angular @ inverse @ angular.T) / 3
     diagonal = inverse.diagonal()
     bounds = zip(tree.first_velocity[:-1], tree.first_velocity[1:], strict=True)
-    return Mobilities(bodies, turns, np.array([diagonal[start:end].mean() for start, end in bounds]), inverse)
+    return Mobilities(bodies, rotational, np.array([diagonal[start:end].mean() for start, end in bounds]), inverse)
 
 
 def _link_frames(

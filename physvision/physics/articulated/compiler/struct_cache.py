@@ -100,11 +100,14 @@ class StructCache:
         return self.forceless(self._own_properties, 1)
 
     def forceless(self, properties: TreeProperties, batch: int) -> tuple[ModelStructs, ModelStructs]:
-        """Structs without forces other than contacts, that hold no pair: with any penetration, and with the limit."""
+        """Structs to resolve penetration, without forces other than contacts and without held pairs.
+
+        The first accept any penetration, the second, for a check of the result, that of a valid state.
+        """
         zeros = {name: torch.zeros_like(getattr(properties, name)) for name in _FORCES}
-        still = replace(properties, **zeros)
-        push = self._structs(still, batch, max_penetration=math.inf, holds=False)
-        return push, self._structs(still, batch, holds=False)
+        forceless_properties = replace(properties, **zeros)
+        separating = self._structs(forceless_properties, batch, max_penetration=math.inf, holds=False)
+        return separating, self._structs(forceless_properties, batch, holds=False)
 
     @torch.no_grad()
     def _structs(

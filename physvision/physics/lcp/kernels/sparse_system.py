@@ -106,16 +106,22 @@ def add_entry(p: Problem, n: int, i: int, j: int, value: scalar):
 
 
 @wp.func
-def add_block(p: Problem, n: int, row: int, column: int, at_row: int, at_column: int, i: int):
+def add_block(p: Problem, n: int, row: int, column: int, columns_offset: int, rows_offset: int, i: int):
     """Add Cᵀ K R of contact i, between the bodies whose unknowns begin at `row` and `column`, to the system.
 
-    The bodies' parts of the contact begin at `at_row` of the columns C, and at `at_column` of the rows R.
+    The bodies' parts of the contact begin at `columns_offset` of the columns C, and at `rows_offset` of the rows R.
     """
     for k in range(3):
-        normal = p.columns[at_row + k] * p.stiffness[4 * i] + p.columns[at_row + 6 + k] * p.stiffness[4 * i + 2]
-        tangential = p.columns[at_row + k] * p.stiffness[4 * i + 1] + p.columns[at_row + 6 + k] * p.stiffness[4 * i + 3]
+        normal = (
+            p.columns[columns_offset + k] * p.stiffness[4 * i]
+            + p.columns[columns_offset + 6 + k] * p.stiffness[4 * i + 2]
+        )
+        tangential = (
+            p.columns[columns_offset + k] * p.stiffness[4 * i + 1]
+            + p.columns[columns_offset + 6 + k] * p.stiffness[4 * i + 3]
+        )
         for m in range(3):
-            value = normal * p.rows[at_column + m] + tangential * p.rows[at_column + 6 + m]
+            value = normal * p.rows[rows_offset + m] + tangential * p.rows[rows_offset + 6 + m]
             add_entry(p, n, row + k, column + m, value)
 
 
@@ -178,8 +184,7 @@ def solve_system(p: Problem, n: int):
     for i in range(n):
         start = p.envelope[i]
         p.unknowns[i] = p.unknowns[i] - dot(p.lower, i * n + start, p.unknowns, start, i - start)
-    for back in range(n):
-        i = n - 1 - back
+    for i in range(n - 1, -1, -1):
         start = p.envelope[i]
         p.unknowns[i] = p.unknowns[i] / p.upper[i * n + i]
         add_multiple(p.unknowns, start, -p.unknowns[i], p.upper, i * n + start, i - start)
@@ -192,8 +197,7 @@ def solve_system_transposed(p: Problem, n: int):
         start = p.envelope[i]
         total = p.unknowns[i] - dot(p.upper, i * n + start, p.unknowns, start, i - start)
         p.unknowns[i] = total / p.upper[i * n + i]
-    for back in range(n):
-        i = n - 1 - back
+    for i in range(n - 1, -1, -1):
         start = p.envelope[i]
         add_multiple(p.unknowns, start, -p.unknowns[i], p.lower, i * n + start, i - start)
 

@@ -1,4 +1,4 @@
-"""Contact primitives: the few smooth cases that all pairs of shapes reduce to, and what describes each of them."""
+"""Contact primitives: the few smooth forms that all pairs of shapes reduce to, with closest points and normals."""
 
 import warp as wp
 
@@ -43,7 +43,7 @@ class WeightedForces:
 
 @wp.struct
 class ContactPrimitive:
-    """Closest points of a pair of shapes, with the case that they belong to."""
+    """Closest points of a pair of shapes, with the form of the pair: one of the constants above."""
 
     form: int
     separation: scalar
@@ -62,7 +62,7 @@ class ContactPrimitive:
     second_radius_derivative: vec3
     first_is_scaled: int  # whether faces and edges rotate as the sizes grow
     second_is_scaled: int
-    is_swapped: int  # whether the case describes the second shape and the first, in this order
+    is_swapped: int  # whether the form describes the second shape and the first, in this order
     is_ambiguous: int  # whether another normal separates the shapes as far
     rim: vec3  # cosine and sine of the angle from the lowest point of a circle, and its radius
 
@@ -73,9 +73,9 @@ def is_ambiguous(primitive: ContactPrimitive):
 
     This is the case where corners meet corners or edges, whose normal is undefined, or parallel edges.
     """
-    extent = primitive.first_radius + primitive.second_radius
-    curved = wp.trace(primitive.first_curvature) + wp.trace(primitive.second_curvature) + extent
-    is_sharp = (primitive.form == SMOOTH or primitive.form == LINE_SMOOTH) and curved == scalar(0.0)
+    total_radius = primitive.first_radius + primitive.second_radius
+    total_curvature = wp.trace(primitive.first_curvature) + wp.trace(primitive.second_curvature) + total_radius
+    is_sharp = (primitive.form == SMOOTH or primitive.form == LINE_SMOOTH) and total_curvature == scalar(0.0)
     return is_sharp or primitive.is_ambiguous != 0
 
 
@@ -89,10 +89,10 @@ def elementwise_product(a: vec3, b: vec3):
 def solve_tangential(curvature: mat33, distance: scalar, n: vec3, rhs: vec3):
     """Solve ((curvature + distance) x) = rhs within the plane perpendicular to n."""
     z = scalar(0.0)
-    side = vec3(scalar(1.0), z, z)
+    axis = vec3(scalar(1.0), z, z)
     if wp.abs(n[0]) > scalar(0.6):
-        side = vec3(z, scalar(1.0), z)
-    u = wp.normalize(side - wp.dot(side, n) * n)
+        axis = vec3(z, scalar(1.0), z)
+    u = wp.normalize(axis - wp.dot(axis, n) * n)
     w = wp.cross(n, u)
     a = wp.dot(u, curvature * u) + distance
     b = wp.dot(u, curvature * w)

@@ -180,22 +180,23 @@ def update_modes(contact: Contact, world: int, start: int, end: int, is_homotopy
     mode it may pull, open again, and so on forever. Returns CHANGED, SETTLED, or LINEAR if the equations are linear and
     unchanged.
     """
-    worst = wp.int32(-1)
+    worst_block = wp.int32(-1)
     if one_by_one:
         for m in range(start, end):
             c = contact.solver.island_member[world, m]
             if contact.solver.next_mode[world, c] != contact.solver.mode[world, c]:
                 if (
-                    worst < 0
-                    or contact.solver.mode_violation[world, c] > contact.solver.mode_violation[world, wp.max(worst, 0)]
+                    worst_block < 0
+                    or contact.solver.mode_violation[world, c]
+                    > contact.solver.mode_violation[world, wp.max(worst_block, 0)]
                 ):
-                    worst = c
+                    worst_block = c
     changed = wp.int32(0)
     is_nonlinear = wp.int32(0)
     for m in range(start, end):
         c = contact.solver.island_member[world, m]
         mode = contact.solver.mode[world, c]
-        if contact.solver.next_mode[world, c] != mode and (not one_by_one or c == worst):
+        if contact.solver.next_mode[world, c] != mode and (not one_by_one or c == worst_block):
             closes = mode == OPEN and contact.blocks.law[world, c] == CONTACT
             mode = contact.solver.next_mode[world, c]
             if is_homotopy and closes:

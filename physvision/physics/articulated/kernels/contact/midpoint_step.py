@@ -18,8 +18,8 @@ the end of the flight. With J₀ = J(q) that is, up to O(h²),
 so u = J (v + h a) + drift with the drift J v − J₀ v. A velocity J₀ v that violates the contact at the start is taken
 away, as with J₀ alone; with J (v + v′) / 2 it would be reflected, as one that separates is (`separation_velocity`).
 Along the normal the drift is n · U − n₀ · U₀ with the relative velocities U = frameᵀ J v, and along the tangents t · (U
-− U₀): tangents are not compared with those at another pose, where the rule that chooses them may choose others. The gap
-stays that of the start.
+− U₀): tangents are not compared with those at another pose, where the rule that chooses them may choose others. The
+separation stays that of the start.
 
 Trees in contact that hardly move keep the acceleration of the start: its error is in proportion to their displacement
 in the step. So do trees with loop joints, and contacts whose shapes touch with other features at the midpoint (they
@@ -149,10 +149,10 @@ def move_blocks_to_midpoint(
                     contact.blocks.is_midpoint[world, c] = 1
                     contact.blocks.start_frame[world, c] = frame
                     write_contact_jacobian(tree, work, contact, s, world, c, pair, primitive)
-                    along = contact.blocks.frame[world, c] * transpose_product(frame, velocity)
-                    moved = contact_velocity(tree, contact, world, c, work.v, row)
-                    contact.blocks.initial_velocity[world, c] = scalar(2.0) * moved - vec3(
-                        velocity[0], along[1], along[2]
+                    rotated_velocity = contact.blocks.frame[world, c] * transpose_product(frame, velocity)
+                    midpoint_velocity = contact_velocity(tree, contact, world, c, work.v, row)
+                    contact.blocks.initial_velocity[world, c] = scalar(2.0) * midpoint_velocity - vec3(
+                        velocity[0], rotated_velocity[1], rotated_velocity[2]
                     )
 
 
