@@ -18,7 +18,7 @@ from physvision.identification.view import View
 def test_a_search_that_runs_to_where_nothing_has_a_derivative_counts_for_nothing():
     clip = draw("fall", 3, Filming(size=(320, 240), fps=60.0, readout=0.0))
     evidence = Evidence(tracks_of(clip), View(320, 240), {})
-    (model,) = flight.fall_models(evidence)[:1]
+    (model,) = flight.candidate_models(evidence, "fall")[:1]
 
     def steep(sampled):
         positions = model.observe(sampled)

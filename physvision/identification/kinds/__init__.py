@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from physvision.identification.kinds import (
     bounce,
@@ -40,7 +41,9 @@ class MotionKind:
 KINDS: Mapping[str, MotionKind] = {
     "pendulum": MotionKind(circular.pendulum_models, ("gravity", "length", "damping", "drag")),
     "double_pendulum": MotionKind(double_pendulum.candidate_models, ("gravity",), objects=2),
-    "projectile": MotionKind(flight.projectile_models, ("gravity", "angle", "drag"), detects_release=True),
+    "projectile": MotionKind(
+        partial(flight.candidate_models, kind="projectile"), ("gravity", "angle", "drag"), detects_release=True
+    ),
     "bounce": MotionKind(bounce.candidate_models, ("gravity", "radius")),
     "spring": MotionKind(straight.spring_models, ("mass", "stiffness", "damping"), special_case_of=("pendulum",)),
     "slide": MotionKind(straight.slide_models, ("gravity", "angle"), special_case_of=("projectile",)),
@@ -48,7 +51,12 @@ KINDS: Mapping[str, MotionKind] = {
     "collision": MotionKind(collision.candidate_models, objects=2),
     "explosion": MotionKind(explosion.candidate_models, objects=2),
     "circular": MotionKind(circular.circular_models, ("radius",), special_case_of=("pendulum",)),
-    "fall": MotionKind(flight.fall_models, ("gravity", "drag"), detects_release=True, special_case_of=("projectile",)),
+    "fall": MotionKind(
+        partial(flight.candidate_models, kind="fall"),
+        ("gravity", "drag"),
+        detects_release=True,
+        special_case_of=("projectile",),
+    ),
     "sink": MotionKind(sink.candidate_models),
 }
 KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "damping", "drag", "scale")

@@ -21,17 +21,8 @@ _EARTH_GRAVITY = 9.81  # m/s², for the drag where gravity is unknown
 _ENTERS_FLYING = "It flies already when it is first seen: speed and angle are those at that time, not at its release."
 
 
-def projectile_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the models of a throw: by a visible hand, and of an object that already flies."""
-    return _models(evidence, "projectile")
-
-
-def fall_models(evidence: Evidence) -> list[MotionModel]:
-    """Return the models of a fall: from a visible hand, and of an object that already falls."""
-    return _models(evidence, "fall")
-
-
-def _models(evidence: Evidence, kind: str) -> list[MotionModel]:
+def candidate_models(evidence: Evidence, kind: str) -> list[MotionModel]:
+    """Return the models of a "projectile" or a "fall": from a visible hand, and of an object that already flies."""
     models, reason = [], UnsuitableError("no stretch of the track is a parabola")
     for segment in flight_segments(evidence):
         try:

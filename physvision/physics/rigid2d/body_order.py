@@ -58,24 +58,9 @@ def _moves(bodies: Sequence[Body], number: int) -> bool:
 def _sort_key(body: Body) -> tuple:
     """Return a sort key of properties and start, equal for the mirror image."""
     x, y = body.center
-    attributes = (
-        body.static,
-        body.kinematic,
-        type(body).__name__,
-        body.mass,
-        body.bounding_radius,
-        body.friction,
-        body.restitution,
-    )
-    return (
-        *attributes,
-        y,
-        abs(x),
-        abs(body.angle),
-        float(body.velocity[1]),
-        abs(float(body.velocity[0])),
-        abs(body.spin),
-    )
+    (vx, vy), kind = map(float, body.velocity), type(body).__name__
+    attributes = body.static, body.kinematic, kind, body.mass, body.bounding_radius, body.friction, body.restitution
+    return (*attributes, y, abs(x), abs(body.angle), vy, abs(vx), abs(body.spin))
 
 
 def _walk(bodies: Sequence[Body], joints: Sequence[NumberedJoint]) -> list[int]:
