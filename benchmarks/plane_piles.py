@@ -101,7 +101,7 @@ def again(world: rigid2d.World, state: State) -> float:
 def events(world: rigid2d.World, state: State) -> int:
     """Return the number of impacts, smooth steps and fallback steps in the step from a state."""
     numbers, controls = world._theta(None, state), state.q.new_zeros(1, 1, world.nu)
-    return abs(int(Rollout(world._on(state.q.device), 1).forward(state.q, state.v, controls, numbers)[2]))
+    return abs(int(Rollout(world._kernels_on(state.q.device), 1).forward(state.q, state.v, controls, numbers)[2]))
 
 
 def with_pymunk(world: rigid2d.World, steps: int) -> Run:
