@@ -68,7 +68,7 @@ def test_a_model_that_takes_too_much_memory_is_refused(process, content):
 
 
 def test_what_earlier_models_left_takes_nothing_from_a_model(process, monkeypatch):
-    processes, ask = [], process._ask
+    processes, ask = [], process._request
 
     def lacks_memory_once(request):
         processes.append(process._process)
@@ -76,7 +76,7 @@ def test_what_earlier_models_left_takes_nothing_from_a_model(process, monkeypatc
         return ({"error": "MemoryError", "message": ""}, b"") if len(processes) == 2 else answer
 
     process.compile(CompilerRequest(INLINE, is_inline=True))
-    monkeypatch.setattr(process, "_ask", lacks_memory_once)
+    monkeypatch.setattr(process, "_request", lacks_memory_once)
     processes.append(None)
     assert process.compile(CompilerRequest(INLINE, is_inline=True))
     assert processes[1] is not None
