@@ -242,17 +242,9 @@ class ClipFit:
         return problem.fit(estimate.x, part.z, 3, part.covariance)
 
     def _problem(self, q: Tensor) -> WindowProblem:
-        parameters = self.parameters
-        return WindowProblem(
-            self.engine,
-            parameters.leaves,
-            q,
-            self.noise.observation_std(q),
-            self.coordinates,
-            self.space,
-            parameters.low,
-            parameters.high,
-        )
+        parameters, std = self.parameters, self.noise.observation_std(q)
+        bounds = parameters.low, parameters.high
+        return WindowProblem(self.engine, parameters.leaves, q, std, self.coordinates, self.space, *bounds)
 
     def _guesses(self, q: Tensor, v: Tensor, frame: int) -> Float[Tensor, "guesses unknowns"]:
         """States at a frame: each object has the encoder's velocity, or the step to the next frame.
@@ -312,9 +304,8 @@ class ClipFit:
             estimate, later_window, frame, encoder_q, v[ends], is_explained[later_window]
         )
         std = smoothed_covariance.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt()
-        return FittedStates(
-            filtered, covariance, smoothed, self._full_state(std[:, :count], std[:, count:]), is_explained
-        )
+        smoothed_std = self._full_state(std[:, :count], std[:, count:])
+        return FittedStates(filtered, covariance, smoothed, smoothed_std, is_explained)
 
     def _window_state(
         self, estimate: WindowEstimate, row: Tensor, index: Tensor, q: Tensor, v: Tensor, is_explained: Tensor
