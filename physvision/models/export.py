@@ -22,7 +22,7 @@ from physvision.models import PredictiveAutoencoder
 from physvision.models.checkpoints import check_weights_match, load, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow, save_flow
 from physvision.report import OutputFolder
-from physvision.report.output import partial
+from physvision.report.output import written_whole
 
 # Largest relative difference of outputs: float32 sums of some ten thousand terms, added in another order, differ by
 # about the square root of that many units in the last place.
@@ -125,16 +125,12 @@ def export_programs(
         }
         for name, (module, example, outputs) in parts.items():
             path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
-            hidden = partial(path)
-            try:
+            with written_whole(path) as hidden:
                 # Traced with two samples, tried with another number of them: the batch stays free.
                 runtime = _write(module.eval(), example[:2], outputs, hidden, scene, format)
                 error = _difference(module, runtime, example)
                 if not error <= MAX_RELATIVE_ERROR:
                     raise UnsupportedError(f"{path}: was not kept, it differs from the checkpoint by {error:.1e}")
-                hidden.replace(path)
-            finally:
-                hidden.unlink(missing_ok=True)
             errors[path] = error
     return errors
 

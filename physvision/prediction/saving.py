@@ -26,7 +26,7 @@ from physvision.prediction.mechanics import outlines, parameter_rows
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
 from physvision.prediction.report_page import ReportData, prediction_page
-from physvision.report.output import partial
+from physvision.report.output import written_whole
 from physvision.report.spreadsheet import write_csv
 from physvision.video import Conversion, SceneStream
 
@@ -274,12 +274,11 @@ def _write_future(path: Path, data: ReportData) -> Path:
         for step in range(len(future))
         for index in np.flatnonzero(segment.present[-1].numpy()).tolist()
     ]
-    partial_path = partial(path)
     try:
-        write_csv(partial_path, head, rows)
-        return partial_path.replace(path)
+        with written_whole(path) as hidden:
+            write_csv(hidden, head, rows)
+        return path
     except OSError as error:
-        partial_path.unlink(missing_ok=True)
         raise FileError(f"{path}: could not be written ({error.strerror})") from error
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from physvision.core import FileError, StrPath
@@ -12,6 +14,17 @@ from physvision.core import FileError, StrPath
 def partial(path: Path) -> Path:
     """Hidden name of a file until it is complete, with the number of the writing process."""
     return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield a hidden name to write a file under, which gets its own name at the end and is removed after an error."""
+    hidden = partial(path)
+    try:
+        yield hidden
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
 
 
 class OutputFolder:

@@ -9,7 +9,7 @@ from string import Template
 
 from physvision.core import FileError
 from physvision.report.markup import Markup, to_html
-from physvision.report.output import partial
+from physvision.report.output import written_whole
 
 
 class Page:
@@ -52,11 +52,9 @@ class Page:
         Raises:
             FileError: The file cannot be written.
         """
-        hidden = partial(path)
         try:
-            hidden.write_text(self.text, encoding="utf-8")
-            hidden.replace(path)
+            with written_whole(path) as hidden:
+                hidden.write_text(self.text, encoding="utf-8")
         except OSError as error:
-            hidden.unlink(missing_ok=True)
             raise FileError(f"{path}: cannot be written ({error.strerror}); make room and run again") from error
         return path

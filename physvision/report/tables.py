@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from physvision.core import FileError
-from physvision.report.output import partial
+from physvision.report.output import partial, written_whole
 
 
 class StateTables:
@@ -84,13 +84,11 @@ class StateTables:
             FileError: A table cannot be written.
         """
         paths = [self.folder / "states.csv", self.folder / "states.npz"]
-        archive = partial(paths[1])
         try:
             self._csv_path.replace(paths[0])
-            self._write_archive(archive)
-            archive.replace(paths[1])
+            with written_whole(paths[1]) as archive:
+                self._write_archive(archive)
         except OSError as error:
-            archive.unlink(missing_ok=True)
             raise self._failure(error) from error
         return paths
 
