@@ -29,6 +29,13 @@ class Look:
     opacity: float = 1.0
     scale: float = 1.0
 
+    @property
+    def mean_color(self) -> tuple[float, float, float]:
+        """Color times the mean of the texture."""
+        mean = np.ones(3) if self.texture is None else self.texture.reshape(-1, 3).mean(0) / 255
+        red, green, blue = (mean * self.color).tolist()
+        return red, green, blue
+
 
 @dataclass(frozen=True, eq=False)
 class Surface:

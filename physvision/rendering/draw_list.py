@@ -115,9 +115,7 @@ class DrawList:
         look = surface.look if surface.uv is not None else Look(surface.look.color)
         material = self._materials.add(look, self._settings.gloss)
         self.textured |= look.texture is not None
-        mean = np.ones(3) if look.texture is None else look.texture.reshape(-1, 3).mean(0) / 255
-        red, green, blue = (mean * look.color).tolist()
-        self._colors[material] = _to_bytes((red, green, blue))
+        self._colors[material] = _to_bytes(look.mean_color)
         rows = np.where(surface.bodies >= 0, shapes + surface.bodies, shapes + bodies)
         count = len(surface.vertices)
         normals = np.zeros((count, 3)) if surface.normals is None else surface.normals

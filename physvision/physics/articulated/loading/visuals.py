@@ -130,8 +130,7 @@ def _look(model: mujoco.MjModel, material: int, color: NDArray[np.float32]) -> L
         return Look((red, green, blue), opacity=opacity)
     image = _image(model, texture)
     if model.tex_type[texture] != mujoco.mjtTexture.mjTEXTURE_2D:
-        mean = image.reshape(-1, 3).mean(0) / 255
-        return Look((red * float(mean[0]), green * float(mean[1]), blue * float(mean[2])), opacity=opacity)
+        return Look(Look((red, green, blue), image).mean_color, opacity=opacity)
     along_x, along_y = map(float, model.mat_texrepeat[material])
     return Look((red, green, blue), image, (along_x, along_y), opacity)
 
