@@ -85,10 +85,8 @@ class Body:
         if self.inertia is not None:
             self.inertia = check_positive(f"{self.label}: inertia", self.inertia)
         self.restitution = _between(f"{self.label}: restitution", self.restitution, 0.0, 1.0)
-        self.friction = _between(f"{self.label}: friction", self.friction, 0.0, 1e300)
-        self.velocity_decay = _between(f"{self.label}: velocity_decay", self.velocity_decay, 0.0, 1e300)
-        name = f"{self.label}: sliding_deceleration"
-        self.sliding_deceleration = _between(name, self.sliding_deceleration, 0.0, 1e300)
+        for name in ("friction", "velocity_decay", "sliding_deceleration"):
+            setattr(self, name, _between(f"{self.label}: {name}", getattr(self, name), 0.0, 1e300))
 
     @property
     def center(self) -> tuple[float, float]:
@@ -185,10 +183,9 @@ class Polygon(Body):
     def _check_convex(self, points: list[tuple[float, ...]]) -> None:
         if len(points) < 3:
             raise ModelError(f"{self.label}: expected at least 3 vertices, got {len(points)}")
-        turns = []
-        for i in range(len(points)):
-            a, b, c = points[i - 2], points[i - 1], points[i]
-            turns.append((b[0] - a[0]) * (c[1] - b[1]) - (b[1] - a[1]) * (c[0] - b[0]))
+        # Sine and cosine of the turn at each vertex, times the lengths of its two edges.
+        angles = [self._turn(points, i) for i in range(len(points))]
+        turns = [sine for sine, _ in angles]
         if all(turn < 0 for turn in turns):
             raise ModelError(f"{self.label}: the vertices run clockwise (from y towards x); give them in reverse order")
         if any(turn <= 0 for turn in turns):
@@ -196,7 +193,7 @@ class Polygon(Body):
                 f"{self.label}: the polygon is not strictly convex at vertex {[t <= 0 for t in turns].index(True)}; "
                 "split it into convex parts and weld them"
             )
-        wound = sum(math.atan2(*self._turn(points, i)) for i in range(len(points)))
+        wound = sum(math.atan2(sine, cosine) for sine, cosine in angles)
         if wound > 2 * math.pi + 1e-6:
             raise ModelError(f"{self.label}: the edges of the polygon cross each other")
 

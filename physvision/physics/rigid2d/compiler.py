@@ -108,13 +108,18 @@ class Model:
         body = self.bodies[number]
         return *body.center, body.angle
 
-    def anchors(self, joint: Joint, ends: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the anchors of a joint or spring in the frames of its two bodies."""
-        poses = self.pose(ends[0]), self.pose(ends[1])
+    def _points(self, joint: Joint, ends: tuple[int, int]) -> tuple[Sequence[float], Sequence[float]]:
+        """Return the points of the world that a joint or spring holds on its two bodies at the start."""
         first, second = joint.anchors
-        first = poses[0][:2] if first is None else first
-        second = (poses[1][:2] if isinstance(joint, Spring) else first) if second is None else second
-        return relative(first, poses[0]), relative(second, poses[1])
+        first = self.pose(ends[0])[:2] if first is None else first
+        if second is None:
+            second = self.pose(ends[1])[:2] if isinstance(joint, Spring) else first
+        return first, second
+
+    def anchors(self, joint: Joint, ends: tuple[int, int]) -> list[tuple[float, float]]:
+        """Return the anchors of a joint or spring in the frames of its two bodies."""
+        points = self._points(joint, ends)
+        return [relative(point, self.pose(end)) for point, end in zip(points, ends, strict=True)]
 
     @property
     def limited(self) -> list[bool]:
@@ -185,7 +190,7 @@ class Model:
         angles = [self.pose(ends[0])[2] - self.pose(ends[1])[2] for _, ends in self.joints]
         limits = [(getattr(joint, "limits", None) or (-math.inf, math.inf)) for joint in joints]
         lengths = [
-            spring.length if spring.length is not None else self._length(spring, ends)  # type: ignore[union-attr]
+            spring.length if spring.length is not None else math.dist(*self._points(spring, ends))
             for spring, ends in self.springs
         ]
         return WorldProperties(
@@ -208,12 +213,6 @@ class Model:
             spring_length=tensor(lengths, len(springs)),
             spring_damping=tensor([spring.damping for spring in springs], len(springs)),  # type: ignore[union-attr]
         )
-
-    def _length(self, spring: Joint, ends: tuple[int, int]) -> float:
-        first, second = spring.anchors
-        first = self.pose(ends[0])[:2] if first is None else first
-        second = self.pose(ends[1])[:2] if second is None else second
-        return math.dist(first, second)
 
 
 def compile_model(

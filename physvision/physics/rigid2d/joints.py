@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from physvision.core import InputError
@@ -14,7 +14,7 @@ BodyName = Body | str | int | None
 Anchors = tuple[tuple[float, ...] | None, tuple[float, ...] | None]
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class Joint:
     """Base of all joints between two bodies, each given as itself, by name or by number.
 
@@ -27,8 +27,8 @@ class Joint:
 
     first: BodyName
     second: BodyName = None
-    collide: bool = False
-    name: str = ""
+    collide: bool = field(default=False, kw_only=True)
+    name: str = field(default="", kw_only=True)
 
     rows: ClassVar[tuple[int, ...]] = ()
 
@@ -62,8 +62,6 @@ class Revolute(Joint):
         damping: Torque per radian a second.
     """
 
-    first: BodyName
-    second: BodyName = None
     at: Sequence[Number] | None = None
     limits: Sequence[Number] | None = None
     motor: bool = False
@@ -92,8 +90,6 @@ class Weld(Joint):
         at: Position (x, y) where it takes the load; None for the first body's center.
     """
 
-    first: BodyName
-    second: BodyName = None
     at: Sequence[Number] | None = None
 
     rows = (0, 1, 2)
@@ -112,8 +108,6 @@ class HoldX(Joint):
         at: Position (x, y) of the point; None for the first body's center.
     """
 
-    first: BodyName
-    second: BodyName = None
     at: Sequence[Number] | None = None
 
     rows = (0,)
@@ -138,9 +132,6 @@ class HoldAngle(Joint):
         second: Second body; None for the world.
     """
 
-    first: BodyName
-    second: BodyName = None
-
     rows = (2,)
 
 
@@ -158,8 +149,6 @@ class Spring(Joint):
         damping: Force per speed.
     """
 
-    first: BodyName
-    second: BodyName = None
     at: Sequence[Number] | None = None
     to: Sequence[Number] | None = None
     stiffness: Number = 1.0

@@ -8,54 +8,44 @@ from physvision.core import ModelError
 from physvision.physics.rigid2d.bodies import Body, Circle, Polygon
 from physvision.physics.rigid2d.compiler import Model
 
+Point = tuple[float, float]
 Pose = tuple[float, float, float]
 
 # Passes over all pairs in which bodies are moved apart, before there is no room for them.
 MAX_PASSES = 1000
 
 
-def _corners(body: Polygon, pose: Pose) -> list[tuple[float, float]]:
-    c, s = math.cos(pose[2]), math.sin(pose[2])
-    return [(pose[0] + c * x - s * y, pose[1] + s * x + c * y) for x, y in body.corners]
-
-
-def _interval(body: Body, pose: Pose, axis: tuple[float, float]) -> tuple[float, float]:
-    """Return the interval that a body covers along an axis."""
+def _outline(body: Body, pose: Pose) -> tuple[list[Point], float]:
+    """Return the corners of a body at a pose, or the center of a circle, and the radius about them."""
     if isinstance(body, Circle):
-        center = pose[0] * axis[0] + pose[1] * axis[1]
-        return center - body.radius, center + body.radius
+        return [pose[:2]], body.radius
     assert isinstance(body, Polygon)
-    along = [x * axis[0] + y * axis[1] for x, y in _corners(body, pose)]
-    return min(along), max(along)
+    c, s = math.cos(pose[2]), math.sin(pose[2])
+    return [(pose[0] + c * x - s * y, pose[1] + s * x + c * y) for x, y in body.corners], 0.0
 
 
-def _axes(a: Body, pose_a: Pose, b: Body, pose_b: Pose) -> list[tuple[float, float]]:
-    """Return the candidate separating axes of two convex bodies."""
+def _axes(a: list[Point], b: list[Point]) -> list[Point]:
+    """Return the candidate separating axes of two bodies: the normals of edges, and lines to a circle's center."""
     axes = []
-    polygons = [(body, pose) for body, pose in ((a, pose_a), (b, pose_b)) if isinstance(body, Polygon)]
-    for body, pose in polygons:
-        corners = _corners(body, pose)
-        for p, r in zip(corners, corners[1:] + corners[:1], strict=True):
-            axes.append((r[1] - p[1], p[0] - r[0]))
-    for body, pose in ((a, pose_a), (b, pose_b)):
-        if isinstance(body, Circle):
-            points = [point for polygon, place in polygons for point in _corners(polygon, place)]
-            points = points or [(pose_b if body is a else pose_a)[:2]]
-            axes += [(x - pose[0], y - pose[1]) for x, y in points]
+    for points, others in ((a, b), (b, a)):
+        if len(points) == 1:
+            axes += [(x - points[0][0], y - points[0][1]) for x, y in others]
+        else:
+            axes += [(r[1] - p[1], p[0] - r[0]) for p, r in zip(points, points[1:] + points[:1], strict=True)]
     scaled = [(x / math.hypot(x, y), y / math.hypot(x, y)) for x, y in axes if math.hypot(x, y) > 0]
     return scaled or [(1.0, 0.0)]
 
 
-def penetration(a: Body, pose_a: Pose, b: Body, pose_b: Pose) -> tuple[float, tuple[float, float]]:
+def penetration(a: Body, pose_a: Pose, b: Body, pose_b: Pose) -> tuple[float, Point]:
     """Return the penetration of two bodies (negative if separate), and the direction from b to a to part them."""
+    (points_a, radius_a), (points_b, radius_b) = _outline(a, pose_a), _outline(b, pose_b)
     smallest, direction = math.inf, (1.0, 0.0)
-    for axis in _axes(a, pose_a, b, pose_b):
-        low_a, high_a = _interval(a, pose_a, axis)
-        low_b, high_b = _interval(b, pose_b, axis)
-        for amount, sign in ((high_b - low_a, 1.0), (high_a - low_b, -1.0)):
+    for axis in _axes(points_a, points_b):
+        along_a, along_b = ([x * axis[0] + y * axis[1] for x, y in points] for points in (points_a, points_b))
+        for amount, sign in ((max(along_b) - min(along_a), 1.0), (max(along_a) - min(along_b), -1.0)):
             if amount < smallest:
                 smallest, direction = amount, (sign * axis[0], sign * axis[1])
-    return smallest, direction
+    return smallest + radius_a + radius_b, direction
 
 
 def separate(model: Model, start: list[Pose], tolerance: float, move: bool) -> list[Pose]:
