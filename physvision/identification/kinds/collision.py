@@ -105,6 +105,19 @@ def state_of_pair(positions: Float[Tensor, "worlds 4"], velocities: Float[Tensor
     return State(*parts)
 
 
+def sliding_directions(
+    velocities: Float[Tensor, "worlds bodies 2"],
+    deceleration: Float[Tensor, " worlds"],
+    elapsed: Float[Tensor, "#worlds steps"],
+    dt: float,
+) -> Float[Tensor, "worlds steps bodies 2"]:
+    """Return unit directions of motion in each step, scaled down in the step in which a body stops, then zero."""
+    speed = (velocities.square().sum(2) + 1e-9).sqrt()
+    duration = speed / deceleration.clamp(min=1e-6)[:, None]
+    fraction = ((duration[:, None] - elapsed[..., None]) / dt).clamp(0, 1)
+    return fraction[..., None] * (velocities / speed[..., None])[:, None]
+
+
 @dataclass(frozen=True)
 class _TableFriction:
     """Friction of the table as a prescribed force that opposes each body's motion.
@@ -133,12 +146,12 @@ class _TableFriction:
         steps_after = (start_times - impact_time[:, None]) / self.dt
         before_weight = torch.where(steps_after <= 0, 1.0, torch.where(steps_after < 1, -steps_after, 0.0))
         before_weight = before_weight[..., None, None]
-        direction_before = self._directions(before, deceleration, start_times.expand(len(impact_time), -1))
-        direction_after = self._directions(after, deceleration, start_times - impact_time[:, None])
+        direction_before = sliding_directions(before, deceleration, start_times[None], self.dt)
+        direction_after = sliding_directions(after, deceleration, start_times - impact_time[:, None], self.dt)
         mass = torch.stack([torch.ones_like(deceleration), values["mass_ratio"]], 1)
         direction = before_weight * direction_before + (1 - before_weight) * direction_after
         force = -(deceleration[:, None] * mass)[:, None, :, None] * direction
-        return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
+        return functional.pad(force, (0, 1)).flatten(2)
 
     def _impact(self, values: Values) -> tuple[Float[Tensor, " worlds"], Float[Tensor, "worlds bodies 2"]]:
         """Return the time of impact and the velocities of both bodies after it.
@@ -163,13 +176,6 @@ class _TableFriction:
         friction_impulse = torch.minimum(values["friction"] * normal_impulse, sticking_impulse)
         impulse = normal_impulse[:, None] * normal + (friction_impulse / tangential_speed)[:, None] * tangential
         return time, velocities + torch.stack([-impulse, impulse / mass_ratio[:, None]], 1)
-
-    def _directions(self, velocity: Tensor, deceleration: Tensor, elapsed: Tensor) -> Tensor:
-        """Return the unit direction of motion in each step, scaled down in the step in which it stops, then zero."""
-        speed = (velocity.square().sum(2) + 1e-9).sqrt()
-        duration = speed / deceleration.clamp(min=1e-6)[:, None]
-        fraction = ((duration[:, None] - elapsed[..., None]) / self.dt).clamp(0, 1)
-        return fraction[..., None] * (velocity / speed[..., None])[:, None]
 
     def _approach_velocity(self, center_offset: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the normal, the approach speed along it, and the tangential relative velocity of the first body."""

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from physvision.estimation import Setup, Unknown
 from physvision.estimation.unknowns import Values
 from physvision.identification.initial_guesses import fit_polynomial
-from physvision.identification.kinds.collision import observe_pair, state_of_pair
+from physvision.identification.kinds.collision import observe_pair, sliding_directions, state_of_pair
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics import rigid2d
 
@@ -58,9 +59,12 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     ]  # fmt: skip
 
     def setup(values: Values) -> Setup:
-        velocities = _first_velocities(values)
+        velocities, deceleration = _first_velocities(values), values["deceleration"]
         state = state_of_pair(values["positions"], velocities.flatten(1))
-        return Setup(state, {}, _friction(velocities, values["deceleration"], steps, dt))
+        elapsed = dt * torch.arange(steps, dtype=velocities.dtype)
+        directions = sliding_directions(velocities, deceleration, elapsed[None], dt)
+        friction = -deceleration[:, None, None, None] * directions
+        return Setup(state, {}, functional.pad(friction, (0, 1)).flatten(2))
 
     def parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
         ratio = values["mass_ratio"]
@@ -89,16 +93,6 @@ def _first_velocities(values: Values) -> Tensor:
     speed = (velocities.square().sum(2) + 1e-9).sqrt()
     loss = (values["deceleration"] * values["elapsed"])[:, None]
     return velocities * ((speed - loss).clamp(min=0.0) / speed)[..., None]
-
-
-def _friction(velocities: Tensor, deceleration: Tensor, steps: int, dt: float) -> Tensor:
-    """Return forces and torques of a table's friction on both discs of unit mass, until each comes to rest."""
-    speed = (velocities.square().sum(2) + 1e-9).sqrt()
-    duration = speed / deceleration.clamp(min=1e-9)[:, None]
-    elapsed = dt * torch.arange(steps, dtype=speed.dtype)
-    fraction = ((duration[:, None] - elapsed[:, None]) / dt).clamp(0, 1)
-    force = -deceleration[:, None, None, None] * fraction[..., None] * (velocities / speed[..., None])[:, None]
-    return torch.cat([force, torch.zeros_like(force[..., :1])], 3).flatten(2)
 
 
 def _engine(extent: float, dt: float) -> rigid2d.World:
