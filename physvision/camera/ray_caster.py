@@ -166,16 +166,10 @@ class RayCaster(nn.Module):
         return apply(Render(view), rays, extents, light, texels, ground)[0]
 
     @torch.no_grad()
-    def inspect(
-        self,
-        poses: Float[Tensor, "batch shapes 4 4"],
-        *,
-        sizes: Float[Tensor, "*batch shapes 3"] | None = None,
-        camera: Projection | None = None,
-    ) -> Visible:
+    def inspect(self, poses: Float[Tensor, "batch shapes 4 4"]) -> Visible:
         """Return depth and identity of the nearest surface at the center of every pixel, without gradients."""
-        camera = self._camera(camera, poses)
-        rays, extents, _ = self._geometry(camera, poses, sizes)
+        camera = self._camera(None, poses)
+        rays, extents, _ = self._geometry(camera, poses, None)
         view = self._view(camera, poses, ((0, 1, 1),) * len(self.shapes))
         return Visible(*nearest(view, rays, extents, self._background(None, poses)))
 

@@ -27,7 +27,7 @@ from torch import Tensor
 from physvision.estimation.gauss_newton import residual_scale, robust_weights
 from physvision.estimation.motion_residual import MotionResidual
 from physvision.estimation.residual import Linearization
-from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
+from physvision.estimation.settings import DEFAULT_SETTINGS
 from physvision.estimation.uncertainty import diagonal_scale, regularized_inverse
 
 
@@ -141,10 +141,7 @@ class _ObjectResiduals:
 
 
 def mixture_posterior(
-    problem: MotionResidual,
-    z: Float[Tensor, " unknowns"],
-    linearization: Linearization | None = None,
-    settings: EstimationSettings = DEFAULT_SETTINGS,
+    problem: MotionResidual, z: Float[Tensor, " unknowns"], linearization: Linearization | None = None
 ) -> MixturePosterior:
     """Estimate the posterior of z from robustly fitted residuals of positions, x and y of each object.
 
@@ -152,23 +149,22 @@ def mixture_posterior(
         problem: Residuals that were minimized, with outliers downweighted.
         z: Unconstrained numbers at the minimum.
         linearization: Residuals and Jacobian at z, if already computed.
-        settings: Candidate noise models and limits.
     """
     residuals, jacobian = problem.linearize(z.detach()[None]) if linearization is None else linearization
-    weights = robust_weights(residuals, residual_scale(residuals), settings)[0]
+    weights = robust_weights(residuals, residual_scale(residuals))[0]
     prior_residual, prior_derivative = (part[0] for part in problem.unknowns.prior_residuals(z.detach()[None]))
     prior = torch.diag(prior_derivative.square())
     positions = problem.predictions(z[None]).detach()[0]
     root = weights.sqrt()[:, None]
     weighted = root * residuals[0], root[..., None] * jacobian[0]
-    columns, max_rows = [slice(k, k + 2) for k in range(0, positions.shape[1], 2)], settings.max_covariance_rows
+    columns, max_rows = [slice(k, k + 2) for k in range(0, positions.shape[1], 2)], DEFAULT_SETTINGS.max_covariance_rows
     objects = [_ObjectResiduals.of(problem, part, weighted, positions, max_rows) for part in columns]
     objects = [item for item in objects if len(item.residuals)]
     prior_terms = prior_derivative * prior_residual, prior
-    models, evaluations = _evaluate_noise_models(objects, prior_terms, problem.times, positions, settings)
+    models, evaluations = _evaluate_noise_models(objects, prior_terms, problem.times, positions)
     log_likelihoods, variances, df = evaluations
     likelihoods = torch.exp(log_likelihoods - log_likelihoods.max())
-    retained = torch.nonzero(likelihoods > settings.min_relative_likelihood).flatten()
+    retained = torch.nonzero(likelihoods > DEFAULT_SETTINGS.min_relative_likelihood).flatten()
     information = variances[retained, None, None] * _noise_information(objects, [models[index] for index in retained])
     # Downweighted outliers leave residuals that are too small.
     inflation = len(weights) / float(weights.sum())
@@ -198,7 +194,6 @@ def _evaluate_noise_models(
     prior: tuple[Tensor, Tensor],
     times: Tensor,
     positions: Tensor,
-    settings: EstimationSettings,
 ) -> tuple[list[NoiseModel], _Evaluation]:
     """Evaluate temporal noise models, then spatial ones added to the white and to the likeliest temporal one."""
     span = float(times[-1])
@@ -208,13 +203,14 @@ def _evaluate_noise_models(
     time_scales = [shortest * (longest / shortest) ** (index / 4) for index in range(5)]
     white = NoiseModel(0.0, time_scales[0], 0.0, extent)
     temporal = [white]
-    temporal += [NoiseModel(ratio, scale, 0.0, extent) for ratio in settings.variance_ratios for scale in time_scales]
+    ratios = DEFAULT_SETTINGS.variance_ratios
+    temporal += [NoiseModel(ratio, scale, 0.0, extent) for ratio in ratios for scale in time_scales]
     temporal_evaluation = _evaluate(objects, prior, temporal)
     likeliest = temporal[int(temporal_evaluation.log_likelihoods.argmax())]
     spatial = [
         model._replace(spatial=ratio, length_scale=scale * extent)
-        for ratio in settings.variance_ratios
-        for scale in settings.length_scales
+        for ratio in ratios
+        for scale in DEFAULT_SETTINGS.length_scales
         for model in dict.fromkeys((white, likeliest))
     ]
     evaluations = (temporal_evaluation, _evaluate(objects, prior, spatial))

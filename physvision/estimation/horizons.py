@@ -16,7 +16,7 @@ from torch import Tensor
 
 from physvision.estimation.gauss_newton import Optimum, gauss_newton
 from physvision.estimation.motion_residual import MotionResidual
-from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
+from physvision.estimation.settings import DEFAULT_SETTINGS
 
 
 def fit_with_continuation(
@@ -27,7 +27,6 @@ def fit_with_continuation(
     max_candidates: int | None = None,
     robust: bool = True,
     tolerance: float = 1e-8,
-    settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> Optimum:
     """Fit all samples after continuation over the given horizons.
 
@@ -38,13 +37,12 @@ def fit_with_continuation(
         max_candidates: Number of searches that continue after each horizon; see `horizon_continuation`.
         robust: If true, outliers are downweighted.
         tolerance: Relative decrease of the cost at which the last fit has converged.
-        settings: Tuning numbers of the solver and the continuation.
     """
-    z = horizon_continuation(problem, horizons, start, max_candidates=max_candidates, robust=robust, settings=settings)
-    patience = None if max_candidates is None else settings.patience
+    z = horizon_continuation(problem, horizons, start, max_candidates=max_candidates, robust=robust)
+    patience = None if max_candidates is None else DEFAULT_SETTINGS.patience
     return gauss_newton(
-        problem, z, max_iterations=3 * settings.continuation_iterations, robust=robust, tolerance=tolerance,
-        patience=patience, settings=settings,
+        problem, z, max_iterations=3 * DEFAULT_SETTINGS.continuation_iterations, robust=robust, tolerance=tolerance,
+        patience=patience,
     )  # fmt: skip
 
 
@@ -55,7 +53,6 @@ def horizon_continuation(
     *,
     max_candidates: int | None = None,
     robust: bool = True,
-    settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> Float[Tensor, "candidates unknowns"]:
     """Continue starts up to the last horizon that lies within the samples.
 
@@ -69,43 +66,40 @@ def horizon_continuation(
         max_candidates: Number of searches that continue after each horizon, best first, duplicates removed; None keeps
             all.
         robust: If true, outliers are downweighted.
-        settings: Tuning numbers of the solver and the continuation.
     """
     z = problem.unknowns.start() if start is None else start
     span = float(problem.times[-1])
     ends = [*(horizon for horizon in horizons if horizon < span), span]
     for index, (horizon, next_horizon) in enumerate(pairwise(ends)):
-        if index and _predicts(problem.truncate(next_horizon), z[:1], settings):
+        if index and _predicts(problem.truncate(next_horizon), z[:1]):
             z = z if max_candidates is None else z[:1]
             continue
         optimum = gauss_newton(
-            problem.truncate(horizon), z, max_iterations=settings.continuation_iterations, robust=robust,
-            tolerance=settings.continuation_tolerance,
-            patience=None if max_candidates is None else settings.patience, settings=settings,
+            problem.truncate(horizon), z, max_iterations=DEFAULT_SETTINGS.continuation_iterations, robust=robust,
+            tolerance=DEFAULT_SETTINGS.continuation_tolerance,
+            patience=None if max_candidates is None else DEFAULT_SETTINGS.patience,
         )  # fmt: skip
-        z = optimum.z if max_candidates is None else _distinct_candidates(optimum, max_candidates, settings)
+        z = optimum.z if max_candidates is None else _distinct_candidates(optimum, max_candidates)
     return z
 
 
-def _predicts(problem: MotionResidual, z: Float[Tensor, "1 unknowns"], settings: EstimationSettings) -> bool:
+def _predicts(problem: MotionResidual, z: Float[Tensor, "1 unknowns"]) -> bool:
     """Return whether the motion at z comes close to every observation."""
     error = (problem.predictions(z).detach() - problem.observed).flatten(0, -2)
     observed = problem.observed.flatten(0, -2)
     columns = [column[torch.isfinite(column)] for column in observed.unbind(1)]
     extent = math.hypot(*(float(column.max() - column.min()) for column in columns if len(column)))
-    return bool((error[torch.isfinite(observed)].abs() < settings.prediction_tolerance * extent).all())
+    return bool((error[torch.isfinite(observed)].abs() < DEFAULT_SETTINGS.prediction_tolerance * extent).all())
 
 
-def _distinct_candidates(
-    optimum: Optimum, max_candidates: int, settings: EstimationSettings
-) -> Float[Tensor, "candidates unknowns"]:
+def _distinct_candidates(optimum: Optimum, max_candidates: int) -> Float[Tensor, "candidates unknowns"]:
     """Return the best searches, best first, without duplicates and without those that have lost the phase."""
     candidates: list[Tensor] = []
     for row in optimum.cost.argsort().tolist():
-        if candidates and float(optimum.cost[row]) > settings.max_cost_ratio * float(optimum.cost.min()):
+        if candidates and float(optimum.cost[row]) > DEFAULT_SETTINGS.max_cost_ratio * float(optimum.cost.min()):
             break
         distances = (float((optimum.z[row] - candidate).abs().max()) for candidate in candidates)
-        if all(distance > settings.duplicate_distance for distance in distances):
+        if all(distance > DEFAULT_SETTINGS.duplicate_distance for distance in distances):
             candidates.append(optimum.z[row])
         if len(candidates) == max_candidates:
             break

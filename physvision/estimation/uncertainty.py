@@ -18,7 +18,7 @@ from torch import Tensor
 from physvision.core import DerivativeError
 from physvision.estimation.gauss_newton import normal_equations, residual_scale, robust_weights
 from physvision.estimation.residual import Linearization, Residual
-from physvision.estimation.settings import DEFAULT_SETTINGS, EstimationSettings
+from physvision.estimation.settings import DEFAULT_SETTINGS
 from physvision.estimation.unknowns import Unknowns
 
 # Smallest diagonal entry of a matrix that is brought to a diagonal of one.
@@ -64,7 +64,6 @@ def uncertainty(
     z: Float[Tensor, " unknowns"],
     robust: bool = False,
     linearization: Linearization | None = None,
-    settings: EstimationSettings = DEFAULT_SETTINGS,
 ) -> Uncertainty:
     """Estimate the uncertainty of z at a minimum.
 
@@ -73,7 +72,6 @@ def uncertainty(
         z: Unconstrained numbers at the minimum.
         robust: If true, outliers are downweighted, as in the fit.
         linearization: Residuals and Jacobian at z, if already computed.
-        settings: Tuning numbers of the estimate.
 
     Raises:
         DerivativeError: The Jacobian is not finite, or too large to be squared.
@@ -81,8 +79,8 @@ def uncertainty(
     z = z.detach()[None]
     residuals, jacobian = problem.linearize(z) if linearization is None else linearization
     scale = residual_scale(residuals) if robust else None
-    weights = robust_weights(residuals, scale, settings)[0]
-    matrix = normal_equations(problem, z, (residuals, jacobian), scale, settings)[1][0]
+    weights = robust_weights(residuals, scale)[0]
+    matrix = normal_equations(problem, z, (residuals, jacobian), scale)[1][0]
     prior = torch.diag(problem.unknowns.prior_residuals(z)[1][0].square())
     if not bool(matrix.isfinite().all()):
         raise DerivativeError(f"z: the normal matrix of the residuals is not finite at {z[0].tolist()}")
@@ -93,7 +91,7 @@ def uncertainty(
     effective_unknowns = float(torch.linalg.lstsq(matrix, matrix - prior, driver="gelsd").solution.trace())
     df = max(count - effective_unknowns, 1.0)
     variance = float((weights[:, None] * residuals[0].square()).sum()) / float(weights.sum() / len(weights)) / df
-    rho = autocorrelation(residuals[0], weights, valid, effective_unknowns, settings.max_autocorrelation)
+    rho = autocorrelation(residuals[0], weights, valid, effective_unknowns, DEFAULT_SETTINGS.max_autocorrelation)
     inflation = (1 + rho) / (1 - rho)
     # The residuals scale the information of the data, not that of the priors.
     data = (matrix - prior) / max(variance * inflation, 1e-300)
