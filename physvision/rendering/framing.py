@@ -148,8 +148,8 @@ def _smooth(path: NDArray, deviation: float) -> NDArray[np.float64]:
         deviation: Standard deviation, frames.
     """
     count = min(len(path) - 1, math.ceil(4 * deviation))
-    before, after = 2 * path[0] - path[count:0:-1], 2 * path[-1] - path[-2 : -count - 2 : -1]
-    smooth = gaussian_filter1d(np.concatenate([before, path, after]), deviation, axis=0, mode="nearest")
+    padded = np.pad(path, ((count, count), (0, 0)), "reflect", reflect_type="odd")
+    smooth = gaussian_filter1d(padded, deviation, axis=0, mode="nearest")
     return smooth[count : count + len(path)]
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import mujoco
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 from physvision.core import InputError
 from physvision.datasets.filmed_recipe import FilmedRecipe
@@ -167,16 +168,8 @@ class SwingRecipe(FilmedRecipe):
 
     def _interpolate(self, q: np.ndarray, v: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Angles at times between substeps, by cubic Hermite interpolation; time 0 is that of the first frame."""
-        step = 1.0 / (self.fps * self.substeps)
-        position = times / step + self.substeps // 2
-        index = np.clip(position.astype(int), 0, len(q) - 2)
-        t = (position - index)[..., None]
-        start, end = q[index], q[index + 1]
-        return (
-            (1 + 2 * t) * (1 - t) ** 2 * start
-            + t**2 * (3 - 2 * t) * end
-            + step * t * (1 - t) * ((1 - t) * v[index] - t * v[index + 1])
-        )
+        substeps = (np.arange(len(q)) - self.substeps // 2) / (self.fps * self.substeps)
+        return CubicHermiteSpline(substeps, q, v)(times)
 
     def _looks(
         self, lengths: np.ndarray, half_width: float, times: np.ndarray, random: np.random.Generator
