@@ -18,6 +18,8 @@ from physvision.perception import Track
 
 Request = TypeVar("Request")
 VERSION = 1
+# Attributes of a track that are saved as they are.
+_UNCHANGED = ("name", "unit", "radius", "color", "notes", "static_before_visible")
 
 
 @dataclass(frozen=True)
@@ -215,17 +217,12 @@ class SavedTrack:
         """Return the saved form of a track."""
         sigma = np.where(track.observed, track.sigma, np.inf)
         return cls(
-            name=track.name,
-            unit=track.unit,
             times=_to_text(track.times),
             x=_to_text(track.positions[:, 0]),
             y=_to_text(track.positions[:, 1]),
             sigma=_to_text(sigma),
             angle=None if track.angle is None else _to_text(track.angle),
-            radius=track.radius,
-            color=track.color,
-            notes=track.notes,
-            static_before_visible=track.static_before_visible,
+            **{name: getattr(track, name) for name in _UNCHANGED},
         )
 
     def track(self, name: str) -> Track:
@@ -242,10 +239,8 @@ class SavedTrack:
         if (np.isnan(sigma) | (sigma <= 0)).any():
             raise InputError(f"{name}.sigma: expected standard deviations above zero")
         angle = None if self.angle is None else _to_numbers(self.angle, f"{name}.angle", len(times))
-        return Track(
-            times, np.stack([x, y], 1), sigma, np.isfinite(sigma), angle, self.radius, self.color, self.name,
-            self.unit, self.notes, self.static_before_visible,
-        )  # fmt: skip
+        unchanged = {name: getattr(self, name) for name in _UNCHANGED}
+        return Track(times, np.stack([x, y], 1), sigma, np.isfinite(sigma), angle, **unchanged)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from physvision.identification.motion_table import Axes
 from physvision.identification.output import save_results
 from physvision.identification.units import units_of
 from physvision.perception import Track, find_tracks
+from physvision.report.spreadsheet import check_decimal
 
 Progress = Callable[..., None]
 # A bob on a string, filmed by a phone: the clip of `physvision demo`.
@@ -242,8 +243,7 @@ class Tasks:
         """Write the files of a result, the film among them where it is wanted."""
         request = read_request(ExportRequest, job["request"])
         session, identify_request, what_if = self._identified(job)
-        if request.decimal not in (".", ","):
-            raise InputError(f"decimal: expected a point or a comma, got {request.decimal!r}")
+        check_decimal(request.decimal)
         result, folder = what_if.result, Path(job["files"])
         progress(stage="writing the files", fraction=0.1)
         source = job["clip"] if request.film and job["clip"] is not None else session.tracks

@@ -15,6 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError, TrainingError
+from physvision.core.files import write_whole
 from physvision.core.resources import StrPath
 
 # Size of a configuration in characters, an MJCF model included.
@@ -32,15 +33,11 @@ def write_weights(path: StrPath, tensors: Mapping[str, Tensor], configuration: M
     """
     path = Path(path)
     arrays = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    partial = path.with_name(f".{path.name}.partial")
+    data = save(arrays, {"format": kind, "configuration": json.dumps(dict(configuration))})
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         # Written by Python, since save_file makes files that only their owner can read.
-        with partial.open("wb") as file:
-            file.writelines(_ordered(save(arrays, {"format": kind, "configuration": json.dumps(dict(configuration))})))
-        partial.replace(path)
+        write_whole(path, *_ordered(data))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise FileError(f"{path}: cannot be written ({error.strerror or error})") from error
     return path
 
@@ -98,22 +95,12 @@ def read_configuration(path: str, text: object) -> dict[str, Any]:
 
 
 def write_atomically(checkpoint: dict[str, Any], path: Path) -> None:
-    """Write `checkpoint` to `path`; an existing file stays untouched if that fails.
-
-    The file is written beside its destination, flushed to the disk and renamed.
-    """
+    """Write `checkpoint` to `path`; an existing file stays untouched if that fails."""
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_whole(path, buffer.getbuffer())
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise TrainingError(
             f"{path}: the checkpoint cannot be written ({error.strerror}); the previous one is kept. Free "
             "some space and resume from it (`fit` with --ckpt_path)"

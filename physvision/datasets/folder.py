@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from physvision.core import DataError, FileError, InputError
 from physvision.core.checks import check_count
+from physvision.core.files import write_whole
 from physvision.core.serialization import build_dataclass
 
 Split = Literal["train", "valid", "test"]
@@ -224,16 +225,9 @@ class DataFolder:
         self._write(name, data)
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write a file all at once: flushed to the disk under another name, then renamed."""
-        partial = self.path / f".{name}.partial"
         try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self.path / name)
+            write_whole(self.path / name, data)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             raise FileError(
                 f"{self.path / name}: cannot be written ({error.strerror}); what is complete is kept. "
                 "Make room and run the same command again to go on"

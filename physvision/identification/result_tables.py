@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -28,13 +27,9 @@ def write_result_tables(result: Identification, folder: Path, decimal: str = "."
     """
     rows = [parameter_row(name, parameter) for name, parameter in result.parameters.items()]
     paths = [folder / f"parameters.{suffix}" for suffix in ("csv", "xlsx", "tex")]
-    writers: tuple[Callable[[Path], None], ...] = (
-        lambda path: write_csv(path, RESULT_HEAD, rows, decimal),
-        lambda path: write_xlsx(path, RESULT_HEAD, rows),
-        lambda path: write_latex(path, RESULT_HEAD, rows),
-    )
-    for path, write in zip(paths, writers, strict=True):
-        write(path)
+    write_csv(paths[0], RESULT_HEAD, rows, decimal)
+    write_xlsx(paths[1], RESULT_HEAD, rows)
+    write_latex(paths[2], RESULT_HEAD, rows)
     return paths
 
 
