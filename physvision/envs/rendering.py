@@ -21,18 +21,13 @@ Frame = UInt8[np.ndarray, "height width 3"]
 
 
 class EnvironmentRenderer:
-    """Renderer of the worlds of an environment, with a camera for each world that follows what moves.
+    """Renderer of the worlds of an environment, with a camera for each world that follows what moves."""
 
-    Attributes:
-        fps: Environment steps in a second of simulated time.
-    """
-
-    def __init__(self, env: Environment, num_envs: int, size: tuple[int, int] = FRAME_SIZE) -> None:
-        self._renderer, self._size = Renderer(env.engine), size
+    def __init__(self, env: Environment, num_envs: int) -> None:
+        self._renderer = Renderer(env.engine)
         self._step_s = env.engine.dt * env.frame_skip
         self._cameras: list[FollowingCamera | None] = [None] * num_envs
         self._last_steps = np.zeros(num_envs, int)
-        self.fps = round(1.0 / self._step_s)
 
     def reset(self, mask: Bool[np.ndarray, " worlds"]) -> None:
         """Let the cameras of worlds that start anew jump to them."""
@@ -53,7 +48,7 @@ class EnvironmentRenderer:
         """
         renderer, camera = self._renderer, self._cameras[world]
         if camera is None:
-            camera = self._cameras[world] = FollowingCamera(choose_framing(renderer, state, self._size))
+            camera = self._cameras[world] = FollowingCamera(choose_framing(renderer, state, FRAME_SIZE))
         poses, sizes = renderer.frames(state)
         if not renderer.planar:
             margin = GROUND_MARGIN if renderer.ground_height is None else 0.0

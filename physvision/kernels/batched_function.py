@@ -34,7 +34,7 @@ class Operation(ABC):
 
     @abstractmethod
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
-        """Compute the gradients to the inputs, None if not needed, from those to the outputs, None for zero."""
+        """Compute the gradients to the inputs, anything where not needed, from those to the outputs, None for zero."""
 
 
 def apply(operation: Operation, *inputs: Tensor | None) -> tuple[Tensor, ...]:
@@ -111,7 +111,9 @@ class _Primal(torch.autograd.Function):
 def _adjoint(operation: Operation, needed: tuple[bool, ...], *tensors: Tensor | None) -> Tensors:
     """Gradients to the inputs, from inputs, outputs and the gradients to differentiable outputs."""
     count, differentiable = len(needed), operation.differentiable
-    return operation.backward(tensors[:count], tensors[count:-differentiable], tensors[-differentiable:], needed)
+    inputs, outputs, bars = tensors[:count], tensors[count:-differentiable], tensors[-differentiable:]
+    gradients = operation.backward(inputs, outputs, bars, needed)
+    return tuple(gradient if is_needed else None for gradient, is_needed in zip(gradients, needed, strict=True))
 
 
 class _Adjoint(torch.autograd.Function):

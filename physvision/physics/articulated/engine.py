@@ -231,7 +231,7 @@ class Articulation(TreeDynamics):
         return TrajectoryLauncher(model, tree, structs or parameters, integrator, self.substeps, self.dt, not per_world)
 
     @torch.no_grad()
-    def resolve_penetration(self, state: State, properties: Overrides = None) -> State:
+    def resolve_penetration(self, state: State) -> State:
         """Find a nearby state without penetration and within joint limits.
 
         Penetrating shapes are pushed apart without gravity, friction and momentum, in proportion to their mobility;
@@ -244,10 +244,8 @@ class Articulation(TreeDynamics):
             return state
         self._check_state(state)
         cache = self._cache(state.q)
-        model, forceless = cache.device_model, cache.own_forceless
-        if properties is not None:
-            forceless = cache.forceless(self._cast(state, properties), state.batch)
-        separating_step, check = (autograd.ContactRollout(model, structs, 1, self.dt, 0) for structs in forceless)
+        model = cache.device_model
+        separating_step, check = (autograd.ContactRollout(model, part, 1, self.dt, 0) for part in cache.forceless)
         q, zero_velocity = model.link_parameters.normalize(state.q).clone(), torch.zeros_like(state.v)
         rows = torch.arange(state.batch, device=q.device)
         for _ in range(SETTINGS.max_separation_iterations):
@@ -261,8 +259,7 @@ class Articulation(TreeDynamics):
                 break
             # Normals and levers are those before the displacement, so it must be short.
             q[rows] = self.integrate(before, displacement * (SETTINGS.max_separation_step / largest).clamp(max=1.0))
-            # Structs over properties of the call have a row for every world.
-            rows = rows[moves] if properties is None else rows
+            rows = rows[moves]
         failed = check.forward(q, zero_velocity, None, None)[2][:, 0]
         if bool((failed >= 0).any()):
             worlds = torch.nonzero(failed >= 0).flatten().tolist()

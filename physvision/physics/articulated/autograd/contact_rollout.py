@@ -199,8 +199,7 @@ class ContactRollout(TreeOperation):
             self._launch(self._kernel("rollout_backward"), batch, arguments(), True, self._evaluations)
         model.workspaces.give_back(batch, rows, "backward", workspace)
         model.workspaces.give_back(batch, rows, "contacts", contact_workspace)
-        force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
-        return (q_bar, v_bar, *force_bars, *parameter_bars)
+        return (q_bar, v_bar, torque_bar, wrench_bar, *parameter_bars)
 
 
 def _is_same(a: Any, b: Any) -> bool:

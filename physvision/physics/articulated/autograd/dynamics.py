@@ -12,7 +12,6 @@ from typing_extensions import override
 from physvision.kernels.batched_function import Tensors
 from physvision.kernels.launching import argument
 from physvision.physics.articulated.autograd.operation import TreeOperation
-from physvision.physics.articulated.workspace import Workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +24,7 @@ class Acceleration(TreeOperation):
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, torque, wrenches, *parameters = inputs
         model, batch = self.model, q.shape[0]
-        workspace = model.workspaces.borrow(batch, 1, "forward")
-        _write_first_row(workspace, q=q, v=v)
+        workspace = self._single_evaluation(batch, "forward", q=q, v=v)
         forces = model.forces_struct(self._torque(torque, batch, 1), wrenches)
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces]
         self._launch(model.kernels.accelerations, batch, arguments, False)
@@ -38,8 +36,7 @@ class Acceleration(TreeOperation):
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         q, v, torque, wrenches, *parameters = inputs
         model, batch = self.model, q.shape[0]
-        workspace = model.workspaces.borrow(batch, 1, "backward")
-        _write_first_row(workspace, q=q, v=v, a_bar=gradients[0])
+        workspace = self._single_evaluation(batch, "backward", q=q, v=v, a_bar=gradients[0])
         q_bar, v_bar = (model.allocator.zeros(batch, count) for count in (model.tree.nq, model.tree.nv))
         torque_bar = self._torque_gradient(torque, needed[2], batch, 1)
         wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, 1)
@@ -48,8 +45,7 @@ class Acceleration(TreeOperation):
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, struct, argument(q_bar), argument(v_bar)]
         self._launch(model.kernels.accelerations_backward, batch, arguments, True)
         model.workspaces.give_back(batch, 1, "backward", workspace)
-        force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
-        return (q_bar, v_bar, *force_bars, *parameter_bars)
+        return (q_bar, v_bar, torque_bar, wrench_bar, *parameter_bars)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +58,7 @@ class InverseDynamics(TreeOperation):
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, a, wrenches, *parameters = inputs
         model, batch = self.model, q.shape[0]
-        workspace = model.workspaces.borrow(batch, 1, "forward")
-        _write_first_row(workspace, q=q, v=v, a=a)
+        workspace = self._single_evaluation(batch, "forward", q=q, v=v, a=a)
         torque = model.allocator.empty(batch, model.tree.nv)
         forces = model.forces_struct(self._torque(None, batch, 1), wrenches)
         arguments = [self._tree(tuple(parameters)), workspace.struct, forces, argument(torque)]
@@ -75,8 +70,7 @@ class InverseDynamics(TreeOperation):
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         q, v, a, wrenches, *parameters = inputs
         model, batch = self.model, q.shape[0]
-        workspace = model.workspaces.borrow(batch, 1, "backward")
-        _write_first_row(workspace, q=q, v=v, a=a)
+        workspace = self._single_evaluation(batch, "backward", q=q, v=v, a=a)
         counts = (model.tree.nq, model.tree.nv, model.tree.nv)
         state_bars = [model.allocator.zeros(batch, count) for count in counts]
         torque_bar = self._torque_gradient(None, False, batch, 1)
@@ -87,7 +81,7 @@ class InverseDynamics(TreeOperation):
         arguments += map(argument, (gradients[0], *state_bars))
         self._launch(model.kernels.inverse_dynamics_backward, batch, arguments, True)
         model.workspaces.give_back(batch, 1, "backward", workspace)
-        return (*state_bars, wrench_bar if needed[3] else None, *parameter_bars)
+        return (*state_bars, wrench_bar, *parameter_bars)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +94,7 @@ class LinkPoses(TreeOperation):
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, *parameters = inputs
         model, batch = self.model, q.shape[0]
-        workspace = model.workspaces.borrow(batch, 1, "forward")
-        _write_first_row(workspace, q=q)
+        workspace = self._single_evaluation(batch, "forward", q=q)
         rotation = model.allocator.empty(batch, model.tree.links, 3, 3)
         position = model.allocator.empty(batch, model.tree.links, 3)
         entries = model.kernels.ENTRIES
@@ -116,8 +109,7 @@ class LinkPoses(TreeOperation):
         q, *parameters = inputs
         rotation, position = outputs
         model, batch = self.model, q.shape[0]
-        workspace = model.workspaces.borrow(batch, 1, "backward")
-        _write_first_row(workspace, q=q)
+        workspace = self._single_evaluation(batch, "backward", q=q)
         rotation_bar, position_bar = (
             torch.zeros_like(like) if bar is None else bar.contiguous()
             for bar, like in zip(gradients, (rotation, position), strict=True)
@@ -131,9 +123,3 @@ class LinkPoses(TreeOperation):
         self._launch(model.kernels.link_poses_backward, batch, arguments, True)
         model.workspaces.give_back(batch, 1, "backward", workspace)
         return (q_bar, *parameter_bars)
-
-
-def _write_first_row(workspace: Workspace, **values: Tensor) -> None:
-    """Write inputs of a single evaluation to the first row of a workspace."""
-    for name, value in values.items():
-        workspace.tensors[name][:, 0] = value

@@ -14,6 +14,7 @@ from physvision.physics.articulated.arrays import PARAMETERS
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.compiler.struct_cache import ModelStructs
 from physvision.physics.articulated.settings import SETTINGS
+from physvision.physics.articulated.workspace import Workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,13 @@ class TreeOperation(Operation):
         """Estimated time on one core, µs."""
         cost = SETTINGS.backward_cost if backward else SETTINGS.forward_cost
         return cost * evaluations * self.model.tree.links * batch
+
+    def _single_evaluation(self, batch: int, kind: str, **values: Tensor) -> Workspace:
+        """Borrow a workspace with the inputs of a single evaluation in its first row."""
+        workspace = self.model.workspaces.borrow(batch, 1, kind)
+        for name, value in values.items():
+            workspace.tensors[name][:, 0] = value
+        return workspace
 
     def _torque(self, torque: Tensor | None, batch: int, steps: int) -> Tensor:
         """Generalized forces, expanded zeros if there are none."""

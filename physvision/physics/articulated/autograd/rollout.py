@@ -72,5 +72,4 @@ class Rollout(TreeOperation):
         evaluations = self.steps * (self._rows - 1)
         self._launch(model.kernels.rollout_backward, batch, [*arguments, *states], True, evaluations)
         model.workspaces.give_back(batch, self._rows, "backward", workspace)
-        force_bars = (torque_bar if needed[2] else None, wrench_bar if needed[3] else None)
-        return (q_bar, v_bar, *force_bars, *parameter_bars)
+        return (q_bar, v_bar, torque_bar, wrench_bar, *parameter_bars)

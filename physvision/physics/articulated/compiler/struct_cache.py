@@ -95,19 +95,15 @@ class StructCache:
         return structs
 
     @cached_property
-    def own_forceless(self) -> tuple[ModelStructs, ModelStructs]:
-        """Structs of `forceless` over the engine's own properties, for any number of worlds."""
-        return self.forceless(self._own_properties, 1)
-
-    def forceless(self, properties: TreeProperties, batch: int) -> tuple[ModelStructs, ModelStructs]:
+    def forceless(self) -> tuple[ModelStructs, ModelStructs]:
         """Structs to resolve penetration, without forces other than contacts and without held pairs.
 
         The first accept any penetration, the second, for a check of the result, that of a valid state.
         """
-        zeros = {name: torch.zeros_like(getattr(properties, name)) for name in _FORCES}
-        forceless_properties = replace(properties, **zeros)
-        separating = self._structs(forceless_properties, batch, max_penetration=math.inf, holds=False)
-        return separating, self._structs(forceless_properties, batch, holds=False)
+        own = self._own_properties
+        properties = replace(own, **{name: torch.zeros_like(getattr(own, name)) for name in _FORCES})
+        separating = self._structs(properties, 1, max_penetration=math.inf, holds=False)
+        return separating, self._structs(properties, 1, holds=False)
 
     @torch.no_grad()
     def _structs(
