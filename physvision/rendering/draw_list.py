@@ -1,4 +1,4 @@
-"""Everything that is visible_rows of an engine: triangles in the frames that carry them, materials and planes."""
+"""Everything visible of an engine: triangles in the frames that carry them, materials and planes."""
 
 # Warp's arrays of vectors have no types for type checkers.
 # pyright: reportArgumentType=false
@@ -26,7 +26,7 @@ GOLDEN_RATIO = 0.61803398875
 
 @dataclass(frozen=True)
 class PlaneRow:
-    """Plane or rectangle that is visible_rows without triangles.
+    """Plane or rectangle that is drawn without triangles.
 
     Attributes:
         frame: Row of its pose among those of the shapes; −1 for a ground that the scene does not have.

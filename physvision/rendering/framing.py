@@ -218,9 +218,9 @@ def ground_below(renderer: Renderer, poses: NDArray, sizes: NDArray, margin: flo
 
     Args:
         renderer: Renderer of the engine.
-        poses: Poses of everything that is scene, (moments, frames, 4, 4).
+        poses: Poses of everything in the scene, (moments, frames, 4, 4).
         sizes: Sizes of the shapes.
-        margin: Distance between the lowest point and the ground, in extents of what is scene.
+        margin: Distance between the lowest point and the ground, in extents of the scene.
     """
     scene = renderer.draw_list(sizes)
     heights, radius = poses[:, scene.casts, 2, 3], scene.radius[scene.casts]

@@ -57,7 +57,7 @@ class Renderer:
 
     @torch.no_grad()
     def frames(self, states: State, properties: Overrides = None) -> tuple[NDArray, NDArray]:
-        """Return the poses of everything that is scene, (batch, frames, 4, 4), and the sizes of shapes, (shapes, 3).
+        """Return the poses of everything in the scene, (batch, frames, 4, 4), and the sizes of shapes, (shapes, 3).
 
         Args:
             states: States of one world.
