@@ -22,7 +22,6 @@ def compile_tree(bodies: Sequence[Body]) -> KinematicTree:
     parents: list[int] = []
     placed: list[int] = []
     joints: list[Joint] = []
-    names: list[str] = []
     initial: list[np.ndarray] = [np.zeros(0)]
     for row, body in enumerate(bodies):
         link = -1 if body.parent is None else body_link[body_parent[row]]
@@ -31,7 +30,6 @@ def compile_tree(bodies: Sequence[Body]) -> KinematicTree:
             parents.append(link)
             placed.append(row if order == 0 else -1)
             joints.append(joint)
-            names.append(joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name))
             initial.append(_initial_position(body, joint))
             link = len(joints) - 1
         body_link.append(link)
@@ -47,7 +45,7 @@ def compile_tree(bodies: Sequence[Body]) -> KinematicTree:
     quaternions = [first_position[k + 1] - 4 for k, kind in enumerate(kinds) if kind in ("ball", "free")]
     return KinematicTree(
         body_names=tuple(body.name for body in bodies),
-        joint_names=tuple(names),
+        joint_names=tuple(name for body in bodies for name in body.joint_names),
         kind=numbers[:, 0].astype(np.int32),
         parent=np.array(parents, np.int32),
         first_position=first_position,

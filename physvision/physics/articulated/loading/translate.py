@@ -190,11 +190,7 @@ def all_transmissions(
     model: mujoco.MjModel, bodies: list[Body], ignore: Collection[str], servos: ServoSettings, limits: bool
 ) -> list[FileTransmission]:
     """Transmissions of actuators, with these settings of servos, then those of tendons and equalities."""
-    names = [
-        joint.name or (f"{body.name}.{order}" if len(body.joints) > 1 else body.name)
-        for body in bodies
-        for order, joint in enumerate(body.joints)
-    ]
+    names = [name for body in bodies for name in body.joint_names]
     return transmissions(model, names, transmission_actuators(model), ignore, servos, limits)
 
 

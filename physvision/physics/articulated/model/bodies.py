@@ -95,6 +95,12 @@ class Body:
     orientation: Vector = (1.0, 0.0, 0.0, 0.0)
     shapes: Sequence[Placed] = field(default=(), repr=False)
 
+    @property
+    def joint_names(self) -> list[str]:
+        """Names of the joints; one without a name has the body's, with its number where there are several."""
+        default = [self.name] if len(self.joints) == 1 else [f"{self.name}.{k}" for k in range(len(self.joints))]
+        return [joint.name or name for joint, name in zip(self.joints, default, strict=True)]
+
 
 def sort_bodies(bodies: Sequence[Body]) -> list[Body]:
     """Sort bodies topologically, parents before children, otherwise in the given order."""
