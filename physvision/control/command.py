@@ -90,14 +90,12 @@ def breakout(seconds: float = 30.0, frames: int = 1000, seed: int = 0, out: str 
     env = AtariEnv("Breakout")
     paddle = PaddleModel.fit(env, check_count("frames", frames), seed + 1)
     print(f"from {frames} random frames: a key moves the paddle by {paddle.speed:.2f} pixels a frame")
-    with OutputFolder(path.parent):
-        video = VideoFigure(path, FILM_FPS)
+    with OutputFolder(path.parent), VideoFigure(path, FILM_FPS) as video:
 
         def record(image: Image, agent: BreakoutAgent) -> None:
             video.add([_with_path(image, [] if agent.prediction is None else agent.prediction.full_path())])
 
         result = play_game(env, BreakoutAgent(paddle, seed), 100 + seed, num_frames, record)
-        video.close()
     rate = result.frames / result.seconds
     print(
         f"{result.score:.0f} points in {result.frames} frames, {result.lives} lives left, {rate:.0f} decisions a second"

@@ -88,13 +88,9 @@ def _write_video(result: Identification, source: Clip | StrPath, path: Path, sta
     evidence = result.evidence
     rate = min(evidence.settings.output.max_fps, 1 / evidence.dt)
     size = (round(evidence.view.width), round(evidence.view.height))
-    figure, canvas = report.VideoFigure(path, rate), report.Canvas(size, ["observed and fitted"], rate)
-    try:
+    canvas = report.Canvas(size, ["observed and fitted"], rate)
+    with report.VideoFigure(path, rate) as figure:
         figure.add(_draw_frames(result, source, canvas, rate, start))
-        figure.close()
-    except BaseException:
-        figure.abort()
-        raise
     return path
 
 

@@ -12,21 +12,12 @@ from physvision.physics import Engine
 from physvision.physics.engine import Overrides
 from physvision.rendering.framing import choose_framing, film_views, ground_below
 from physvision.rendering.renderer import Renderer
-from physvision.rendering.settings import SETTINGS, RenderSettings
-from physvision.rendering.view import View
 
 GROUND_MARGIN = 0.02  # between the lowest point of a film and the ground below, in its height
 
 
 def film_frames(
-    engine: Engine,
-    states: State,
-    dt: float,
-    size: tuple[int, int],
-    *,
-    properties: Overrides = None,
-    view: View | None = None,
-    settings: RenderSettings = SETTINGS,
+    engine: Engine, states: State, dt: float, size: tuple[int, int], properties: Overrides = None
 ) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
     """Render states of one world that follow one another in time.
 
@@ -36,17 +27,12 @@ def film_frames(
         dt: Time between them, s.
         size: Height and width of the frames, pixels.
         properties: Properties; the engine's own if None.
-        view: Camera; one that follows what moves if None.
-        settings: Light, colors and quality.
     """
-    renderer = Renderer(engine, settings)
+    renderer = Renderer(engine)
     poses, sizes = renderer.frames(states, properties)
     if not renderer.planar:
         renderer.ground_height = ground_below(renderer, poses, sizes, GROUND_MARGIN)
-    if view is None:
-        framing = choose_framing(renderer, State(states.q[:1], states.v[:1]), size, properties)
-        views = film_views(framing, poses[:, framing.movable][..., :3, 3], dt)
-    else:
-        views = [view] * states.batch
+    framing = choose_framing(renderer, State(states.q[:1], states.v[:1]), size, properties)
+    views = film_views(framing, poses[:, framing.movable][..., :3, 3], dt)
     for moment, current in zip(poses, views, strict=True):
         yield renderer.render_frames(moment, sizes, current)

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from physvision.camera.projection import Projection
 
 FIELD_OF_VIEW = 0.7  # vertical, rad
 
@@ -66,17 +62,6 @@ class View:
         focal = 0.5 * height / math.tan(0.5 * FIELD_OF_VIEW)
         center = (0.5 * (width - 1), 0.5 * (height - 1))
         return cls(rotation, np.asarray(target, float) + distance * back, focal, center, height, width, distance)
-
-    @classmethod
-    def of_camera(cls, camera: Projection) -> View:
-        """Return the view of a camera of one world, looking at what is nearest to the world's origin."""
-        intrinsics = camera.intrinsics.detach().double().reshape(-1, 3, 3)[0].cpu().numpy()
-        extrinsics = camera.extrinsics.detach().double().reshape(-1, 4, 4)[0].cpu().numpy()
-        rotation = extrinsics[:3, :3]
-        center = (float(intrinsics[0, 2]), float(intrinsics[1, 2]))
-        eye = -rotation.T @ extrinsics[:3, 3]
-        focal, distance = float(intrinsics[0, 0]), max(float(-(rotation @ eye)[2]), 1.0)
-        return cls(rotation, eye, focal, center, camera.height, camera.width, distance, camera.orthographic)
 
     def project(self, points: NDArray) -> NDArray[np.float64]:
         """Project points of the world, (…, 3), to pixels and depth, (…, 3)."""

@@ -1,4 +1,4 @@
-"""Videos of reports: frames rendered and encoded in a thread, and the motion of any engine as a camera sees it."""
+"""Videos of reports: frames rendered and encoded in a thread, and the motion of any engine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import torch
 from jaxtyping import UInt8
 
 from physvision import core
-from physvision.camera import Camera
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
-from physvision.rendering import View, film_frames
+from physvision.rendering import film_frames
 from physvision.report.output import OutputFolder
 from physvision.video import Encoding, VideoWriter
 
@@ -33,6 +32,12 @@ class VideoFigure:
         self._thread = ThreadPoolExecutor(1, "video")
         self._pending: Future[None] | None = None
         self._finished = False
+
+    def __enter__(self) -> VideoFigure:
+        return self
+
+    def __exit__(self, kind, error, traceback) -> None:
+        self.abort() if error is not None else self.close()
 
     def add(self, frames: Iterable[UInt8[np.ndarray, "rows columns 3"]]) -> None:
         """Add frames, over which the thread iterates.
@@ -87,17 +92,15 @@ def render_video(
     trajectory: core.Trajectory,
     path: Path | str,
     *,
-    camera: Camera | None = None,
     world: int = 0,
     properties: Overrides = None,
 ) -> Path:
-    """Render one world of a trajectory as a video in real time.
+    """Render one world of a trajectory as a video in real time, by a camera that follows what moves.
 
     Args:
         engine: Engine of the motion, with mechanics.
         trajectory: Trajectory of a batch of worlds.
         path: Path of an MP4 file, whose folder is created if needed.
-        camera: Camera; one that follows what moves if None.
         world: Index of the world.
         properties: Properties that all worlds share; the engine's own if None.
 
@@ -115,12 +118,11 @@ def render_video(
     values = engine.properties if properties is None else engine.checked(properties)
     if not engine.mechanics.geometry and not engine.mechanics.visuals.shapes:
         raise core.InputError(f"engine: {type(engine).__name__} has no shapes to render")
-    size, dt = (VIDEO_SIZE if camera is None else (camera.height, camera.width)), stride * engine.dt
-    view = None if camera is None else View.of_camera(camera)
+    dt = stride * engine.dt
     with (
         OutputFolder(Path(path).parent),
         VideoWriter(Path(path), 1 / dt, encoding=_ENCODING) as writer,
     ):
-        for frame in film_frames(engine, states, dt, size, properties=values, view=view):
+        for frame in film_frames(engine, states, dt, VIDEO_SIZE, values):
             writer.add(frame)
     return Path(path)

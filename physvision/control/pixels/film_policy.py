@@ -30,13 +30,11 @@ def film_policy(path: Path, seconds: float, policy: str) -> None:
     task = task_for_policy(network)
     results = run_trials(task, network, 1, seconds, hold_seconds=min(1.0, seconds))
     renderer = CartPoleRenderer(task.engine, *FILM_SIZE)
-    with OutputFolder(path.parent):
-        video = VideoFigure(path, 1 / CONTROL_PERIOD_S)
+    with OutputFolder(path.parent), VideoFigure(path, 1 / CONTROL_PERIOD_S) as video:
         for q, v in zip(results.motion.q[0], results.motion.v[0], strict=True):
             state = State(q[None], v[None])
             with torch.no_grad():
                 video.add([_with_inset(renderer(state)[0], task.renderer(state)[0])])
-        video.close()
     if bool(results.upright[0]):
         print(f"upright from {float(results.rise_times[0]):.2f} s on")
     else:
