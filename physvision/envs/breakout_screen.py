@@ -10,7 +10,7 @@ from physvision.envs.atari import Image
 # Bounds of the playing field and sizes of its objects, in pixels.
 LEFT, RIGHT, FIELD_TOP, FIELD_BOTTOM = 8, 152, 32, 189
 BRICK_TOP, BRICK_HEIGHT, BRICK_WIDTH, ROWS, COLUMNS = 57, 6, 8, 6, 18
-BALL_WIDTH, BALL_HEIGHT, PADDLE_HEIGHT = 2, 4, 4
+BALL_WIDTH, BALL_HEIGHT = 2, 4
 _RED = 200  # red channel of the paddle, the ball and the top row of bricks
 
 

@@ -17,11 +17,7 @@ MAX_TEXTURE = 1024  # texels of the longer side
 
 
 class MaterialTable:
-    """Materials of a scene, each made once, with their textures and halved copies of them.
-
-    Attributes:
-        count: Number of materials.
-    """
+    """Materials of a scene, each made once, with their textures and halved copies of them."""
 
     def __init__(self, kernels: Any) -> None:
         self._kernels = kernels
@@ -29,11 +25,6 @@ class MaterialTable:
         self._texels: list[np.ndarray] = []
         self._next_texel = 0
         self._images: dict[int, tuple[int, int, int, int]] = {}
-
-    @property
-    def count(self) -> int:
-        """Number of materials so far."""
-        return len(self._rows)
 
     def add(self, look: Look, gloss: float) -> int:
         """Add a material and return its row.

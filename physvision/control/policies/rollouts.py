@@ -150,7 +150,6 @@ def rollout_open_loop(
     *,
     gradient_decay: float | Float[Tensor, "batch 1"] = 1.0,
     chunk_steps: int = 10,
-    properties: Overrides = None,
 ) -> PolicyRollout:
     """Simulate an episode of a policy that does not observe the state, with many control steps in one launch.
 
@@ -161,17 +160,15 @@ def rollout_open_loop(
         goal: Goal of each world.
         gradient_decay: Factor of the gradient for each control step, as in `rollout_policy`, applied between launches.
         chunk_steps: Control steps of a launch; all of them if the gradient does not decay.
-        properties: Overrides of the engine's properties, as in `Engine.rollout`.
     """
     engine, skip = task.engine, task.frame_skip
-    overrides = None if properties is None else engine.checked(properties, start.batch)
     output, _ = policy(task.observe(goal), policy.initial_hidden(start.q))
     controls = task.act(output).expand(-1, task.episode_steps, -1)
     exact = isinstance(gradient_decay, float) and gradient_decay == 1.0
     chunk_steps = task.episode_steps if exact else chunk_steps
     state, q, v = start, [start.q.unsqueeze(1)], [start.v.unsqueeze(1)]
     for chunk in controls.repeat_interleave(skip, 1).split(chunk_steps * skip, 1):
-        trajectory = engine.rollout(state, chunk.shape[1], chunk, overrides)
+        trajectory = engine.rollout(state, chunk.shape[1], chunk)
         q.append(trajectory.q[:, skip::skip])
         v.append(trajectory.v[:, skip::skip])
         chunk_decay = gradient_decay**chunk_steps

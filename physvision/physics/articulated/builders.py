@@ -107,7 +107,6 @@ def cartpole(
     lengths: Numbers | None = None,
     masses: Numbers | None = None,
     dt: float = 0.01,
-    damping: float = 0.0,
     integrator: str = "semi_implicit_euler",
     substeps: int = 1,
 ) -> Articulation:
@@ -119,7 +118,6 @@ def cartpole(
         lengths: Lengths of the rods, m; 1 m each by default.
         masses: Masses of the rods, kg; 0.1 kg each by default.
         dt: Length of a step, s.
-        damping: Viscous damping of every revolute joint, N m s/rad.
         integrator: Time integrator: "semi_implicit_euler" or "runge_kutta_4".
         substeps: Number of integrator steps in a step of the engine.
     """
@@ -130,8 +128,7 @@ def cartpole(
         raise InputError(f"lengths: expected {links}, one for each link, got {len(lengths)}")
     cart = Body("cart", None, [Joint("prismatic", (1.0, 0.0, 0.0), name="slider")])
     rods = [
-        Body(f"rod {k}", f"rod {k - 1}" if k else "cart", [Joint("revolute", (0.0, 1.0, 0.0), damping=damping)])
-        for k in range(links)
+        Body(f"rod {k}", f"rod {k - 1}" if k else "cart", [Joint("revolute", (0.0, 1.0, 0.0))]) for k in range(links)
     ]
     leaves = cartpole_properties(torch.tensor(float(cart_mass), dtype=torch.float64), lengths, masses)
     bodies = _with_shapes([cart, *rods], leaves)
