@@ -164,7 +164,7 @@ def _checkpoint(folder: Path) -> list[Target]:
     """Checkpoints of a model and of the flow network, and one of a training."""
     model, flow, trained = folder / "model.safetensors", folder / "flow.safetensors", folder / "training.ckpt"
     shipped = resource_folder("models")
-    tensors, configuration = read_weights(shipped / "discs-1.safetensors", CHECKPOINT_FORMAT)
+    tensors, configuration = read_weights(shipped / "billiards-1.safetensors", CHECKPOINT_FORMAT)
     state = {"state_dict": {f"model.{name}": value for name, value in tensors.items()}}
     state["configuration"] = json.dumps(configuration)
 
@@ -175,7 +175,7 @@ def _checkpoint(folder: Path) -> list[Target]:
             trained.write_bytes(mutator.bytes(trained.read_bytes()))
 
     return [
-        _tensor_file(model, (shipped / "discs-1.safetensors").read_bytes(), models.load),
+        _tensor_file(model, (shipped / "billiards-1.safetensors").read_bytes(), models.load),
         _tensor_file(flow, (shipped / "flow.safetensors").read_bytes(), load_flow),
         Target(write_training, (lambda: models.load(trained),)),
     ]
@@ -230,7 +230,7 @@ def _table(folder: Path) -> list[Target]:
 
 
 def _training(folder: Path) -> list[Target]:
-    names = ("pendulum.yaml", "billiards-small.yaml")
+    names = ("pendulum.yaml", "billiards-3.yaml")
     files = [yaml.safe_load((resource_folder("trainers") / name).read_text()) for name in names]
     path = folder / "a.yaml"
 

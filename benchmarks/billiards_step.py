@@ -1,10 +1,10 @@
 """Time of the parts of a training step of the billiards, each alone, on one thread, in processor seconds.
 
-The step is that of trainers/billiards-small.yaml, half precision where it says so, labels on all of them. A
-part's backward pass is counted with it. The shares are of the sum of all parts.
+The step is that of trainers/billiards-3.yaml, without the losses. A part's backward pass is counted with it. The
+shares are of the sum of all parts.
 
     physvision generate billiards --trials 20 --out out/billiards-20
-    python benchmarks/billiards_step.py [--config billiards-small] [--data out/billiards-20]
+    python benchmarks/billiards_step.py [--config billiards-3] [--data out/billiards-20]
 """
 
 # pyright: reportCallIssue=false
@@ -17,11 +17,13 @@ from collections.abc import Callable
 import torch
 import yaml
 from jsonargparse import auto_cli
+from torch import nn
 
 from physvision.core import State, brightness
 from physvision.core.resources import find
 from physvision.datasets import DataModule, WindowShape
-from physvision.models import build
+from physvision.models import CameraDecoder, ClipContext, TableEncoder, build
+from physvision.models.table_crops import CROP_CHANNELS
 
 
 def seconds(part: Callable[[], object], repeats: int) -> float:
@@ -33,7 +35,7 @@ def seconds(part: Callable[[], object], repeats: int) -> float:
     return (time.process_time() - began) / repeats
 
 
-def main(config: str = "billiards-small", data: str = "out/billiards-20", repeats: int = 5) -> None:
+def main(config: str = "billiards-3", data: str = "out/billiards-20", repeats: int = 5) -> None:
     """Time the parts of a training step.
 
     Args:
@@ -52,40 +54,38 @@ def main(config: str = "billiards-small", data: str = "out/billiards-20", repeat
     batch = windows.__getitems__(list(range(batch_size)))
     frames, steps = brightness(batch.observed), shape.horizon
     encoder = model.encoder
+    assert isinstance(encoder, TableEncoder)
 
-    def half() -> torch.autocast:
-        return torch.autocast("cpu", torch.bfloat16)
+    def read() -> None:
+        reading = encoder.read(frames, ClipContext())
+        (reading.logits.square().sum() + reading.tracks.positions.square().sum()).backward()
 
     def learn_network() -> None:
-        with half():
-            encoder.network(pictures.flatten(0, 1)).float().square().sum().backward()
+        encoder.network(crops).square().sum().backward()
 
     def learn_physics() -> None:
         start = batch.ahead.state(0)
         start = State(start.q.clone().requires_grad_(), start.v.clone().requires_grad_())
         model.simulate(start, steps).q.sum().backward()
 
-    def learn_decoder() -> None:
+    def drawn(part: nn.Module) -> None:
         final = batch.ahead.final
-        with half():
-            rendered = model.decoder(State(final.q.clone().requires_grad_(), final.v), model.engine.properties).float()
-        (rendered - brightness(batch.frames[:, -1])).square().sum().backward()
-
-    def look() -> None:
-        with half():
-            encoder.extract_views(frames)
+        image = part(State(final.q.clone().requires_grad_(), final.v), model.engine.properties, looks)
+        image.square().sum().backward()
 
     encoder.train()
-    pictures = encoder.extract_views(frames).images
+    with torch.no_grad():
+        looks = encoder.observe_window(frames).appearance
+    crops = torch.rand(batch_size * encoder.slots, CROP_CHANNELS, encoder.crops.side, encoder.crops.side)
+    camera = CameraDecoder(model.decoder.camera, None, encoder.codes)
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], fused=True)
-    learn_network()
-    learn_decoder()
     parts = {
         "reading the windows": lambda: windows.__getitems__(list(range(batch_size))),
-        "perception: disturbance, masks, places, flow": look,
-        "the encoder's network": learn_network,
-        "the physics layer, 10 steps": learn_physics,
-        "the decoder": learn_decoder,
+        "segmentation and tracks": read,
+        "the VGG on crops": learn_network,
+        f"the engine, {steps} steps": learn_physics,
+        "the camera": lambda: drawn(camera),
+        "camera and transposed convolutions": lambda: drawn(model.decoder),
         "the optimizer": optimizer.step,
     }
     results = {name: seconds(part, repeats) for name, part in parts.items()}

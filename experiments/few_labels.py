@@ -1,8 +1,8 @@
 """Balls on a table from few labels (figure 4): 100, 25, 10 and 2 % of trials, and what the physics adds.
 
 For each fraction of labeled trials an encoder is trained on labels alone (`tabletop-encoder.yaml` or
-`discs-encoder.yaml`; its row comes first, with a decoder that is not trained). From its weights the whole model is
-trained on (`tabletop.yaml` or `discs-3.yaml`) in several ways, with equally many updates each:
+`billiards-encoder.yaml`; its row comes first, with a decoder that is not trained). From its weights the whole model is
+trained on (`tabletop.yaml` or `billiards-3.yaml`) in several ways, with equally many updates each:
 
 - `rest`: labeled trials and all others, whose frames teach the encoder through the engine;
 - `alone`: labeled trials alone;
@@ -16,7 +16,7 @@ held-out trials, ten frames ahead, from the state that the encoder reads in the 
 of the engine that is closest to what it reads in all given frames.
 
     physvision generate tabletop --trials 1250 --out data/tabletop
-    python experiments/few_labels.py [--task discs] [--fractions "[0.1, 0.02]"] [--ways "[rest, alone]"] [--data …]
+    python experiments/few_labels.py [--task billiards] [--fractions "[0.1, 0.02]"] [--ways "[rest, alone]"] [--data …]
 """
 
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false
@@ -73,7 +73,7 @@ class Task:
 
 TASKS = {
     "tabletop": Task("tabletop", "tabletop-encoder", Path("data/tabletop"), ("walls",)),
-    "discs": Task("discs-3", "discs-encoder", Path("data/billiards")),
+    "billiards": Task("billiards-3", "billiards-encoder", Path("data/billiards")),
 }
 
 
@@ -157,9 +157,25 @@ def _scaled(values: Mapping, scale: float) -> dict:
 
 
 def train(
-    task: Task, way: str, weights: Path | None, fraction: float, folder: Path, updates: int
+    task: Task,
+    way: str,
+    weights: Path | None,
+    fraction: float,
+    folder: Path,
+    updates: int,
+    supervision: Mapping[str, object] | None = None,
 ) -> PredictionTraining:
-    """Train with so many updates an epoch, go on, or only load what is complete. Stages and ramp scale with them."""
+    """Train with so many updates an epoch, go on, or only load what is complete. Stages and ramp scale with them.
+
+    Args:
+        task: Data set and configurations.
+        way: Way of training, of those above.
+        weights: Weights to start from; random ones if None.
+        fraction: Fraction of labeled trials.
+        folder: Folder of the checkpoint.
+        updates: Number of updates of an epoch.
+        supervision: Options of the supervision that differ from the configuration's.
+    """
     whole, encoder = _configuration(task.whole), _configuration(task.encoder)
     scale = updates / whole["trainer"]["limit_train_batches"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,7 +194,7 @@ def train(
         },
         "model": {
             "stages": {"weights": None, **(_scaled(encoder["model"]["stages"], scale) if way == "encoder" else {})},
-            "supervision": _scaled(whole["model"]["supervision"], scale),
+            "supervision": {**_scaled(whole["model"]["supervision"], scale), **(supervision or {})},
         },
         "data": {
             "path": str(task.data),
@@ -269,7 +285,7 @@ def main(
     """Train with fewer and fewer labels, in all ways, and compare.
 
     Args:
-        task: Name of the task, "tabletop" or "discs".
+        task: Name of the task, "tabletop" or "billiards".
         fractions: Fractions of labeled trials.
         ways: Ways of training the whole model, of those above.
         batches: Number of held-out batches of 16 windows.

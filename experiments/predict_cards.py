@@ -25,7 +25,7 @@ from physvision.models import load
 
 SECONDS = 10
 # How far ahead each is asked, s.
-HORIZONS = {"pendulum": (1.0, 3.0), "billiards-1": (1 / 3, 1.0), "billiards-3": (1 / 3, 1.0), "discs-3": (1 / 3, 1.0)}
+HORIZONS = {"pendulum": (1.0, 3.0), "billiards-1": (1 / 3, 1.0), "billiards-3": (1 / 3, 1.0)}
 Errors = dict[str, np.ndarray]
 
 

@@ -18,27 +18,33 @@ import torch
 from jsonargparse import auto_cli
 from panel import panel, save
 from torch import Tensor
+from torch.nn import functional
 
 from physvision.datasets import BlockRecipe
 from physvision.datasets.block.recipe import COLORS, MARKS
-from physvision.perception.object_crops import locate_objects
-from physvision.perception.segmentation import ColorFilters
 from physvision.physics import soft
 
 BAR = 0.05
 GUESSES = (5e3, 8e4, 48)  # Pa, from, to, and how many
 
 
-def marks_seen(recipe: BlockRecipe, frames: np.ndarray) -> Tensor:
-    """ObjectPositions of the marks, m, (frames, marks, 2), from the frames alone; the camera's scale is known."""
-    pictures = torch.from_numpy(frames).permute(0, 3, 1, 2).double() / 255
-    filters = ColorFilters.from_colors(list(COLORS))
+def mark_positions(recipe: BlockRecipe, frames: np.ndarray) -> Tensor:
+    """Positions of the marks, m, (frames, marks, 2), from the frames alone; the camera's scale is known."""
+    pictures = torch.from_numpy(frames).double() / 255
     # Marks alone have a color: gray is what all three channels share.
-    masks = filters.masks(pictures - pictures.amin(1, keepdim=True))
-    results = [locate_objects(entry[None, None, None], recipe.scale * recipe.radius) for entry in masks.flatten(0, 1)]
-    centers = torch.stack([entry.centers[0, 0, 0] for entry in results]).unflatten(0, masks.shape[:2])
-    x = (centers[..., 0] - recipe.size / 2) / recipe.scale + recipe.side / 2
-    y = (0.85 * recipe.size - centers[..., 1]) / recipe.scale
+    saturated, colors = pictures - pictures.amin(-1, keepdim=True), torch.tensor(COLORS, dtype=torch.float64)
+    coverage = (saturated @ colors.mT / colors.square().sum(1)).clamp(0, 1)
+    shares = functional.one_hot(coverage.argmax(-1), len(colors)) * coverage
+    middles = torch.arange(recipe.size, dtype=torch.float64) + 0.5
+    window = shares > 0.5
+    for _ in range(2):
+        # Noise far away would pull the centroid; the second window lies around the first one's.
+        inside = window * shares
+        columns, rows = (torch.einsum(f"fhwm,{axis}->fm", inside, middles) / inside.sum((1, 2)) for axis in "wh")
+        apart = torch.hypot(middles[:, None] - columns[:, None, None], middles[:, None, None] - rows[:, None, None])
+        window = apart < recipe.scale * recipe.radius + 1.5
+    x = (columns - recipe.size / 2) / recipe.scale + recipe.side / 2
+    y = (0.85 * recipe.size - rows) / recipe.scale
     return torch.stack([x, y], -1)
 
 
@@ -99,7 +105,7 @@ def main(trials: int = 5, squares: tuple[int, int] = (6, 12), out: Path = Path("
     figure, axis = panel()
     for number in range(trials):
         trial = recipe.make("test", number)
-        observed, truth = marks_seen(recipe, trial["frames"]), float(trial["modulus"][0])
+        observed, truth = mark_positions(recipe, trial["frames"]), float(trial["modulus"][0])
         off = (observed - torch.from_numpy(trial["q"]).unflatten(1, (-1, 2))).norm(dim=-1)
         coarse, fine = (Fit(recipe, observed, square) for square in squares)
         logs = torch.linspace(math.log(GUESSES[0]), math.log(GUESSES[1]), GUESSES[2], dtype=torch.float64)

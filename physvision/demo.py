@@ -27,8 +27,6 @@ SEED = 2024
 # Recipe of the videos of each checkpoint by frame rate, and prediction horizon, s.
 CLIPS: dict[str, tuple[Callable[[int], Recipe], float]] = {
     "billiards-3": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=3), 1.0),
-    "discs-1": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=1), 1.0),
-    "discs-3": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=3), 1.0),
     "billiards-1": (lambda fps: BilliardsRecipe(trials=10, frames=SECONDS * fps, seed=SEED, balls=1), 1.0),
     "pendulum": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 0.5),
     "pendulum-camera": (lambda fps: PendulumRecipe(trials=10, frames=SECONDS * fps, seed=SEED), 1.0),

@@ -30,7 +30,7 @@ def test_the_figures_of_a_card_are_those_of_its_measurements(name):
 
 
 def test_a_card_is_printed_by_its_name(capsys):
-    assert cli.main(["models", "--name", "discs-3"]) == 0
-    assert capsys.readouterr().out.startswith("# discs-3\n")
+    assert cli.main(["models", "--name", "billiards-3"]) == 0
+    assert capsys.readouterr().out.startswith("# billiards-3\n")
     assert cli.main(["models", "--name", "discs"]) == 1
     assert "expected one of billiards-1, " in capsys.readouterr().err

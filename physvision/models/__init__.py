@@ -24,7 +24,6 @@ from physvision.models.link_encoder import LinkEncoder as LinkEncoder
 from physvision.models.links import LinkSettings as LinkSettings
 from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder as ObjectDecoder
-from physvision.models.objects import ObjectEncoder as ObjectEncoder
 from physvision.models.pendulum import PendulumCamera as PendulumCamera
 from physvision.models.photometric import PhotometricSettings as PhotometricSettings
 from physvision.models.scene_camera import SceneCamera as SceneCamera
@@ -54,7 +53,7 @@ register_all(
     "physvision.models",
     (
         *(BallCamera, CachedFlow, CameraDecoder, InstanceSettings, LayerNetwork, LearnedForce, MlpDecoder, MlpEncoder),
-        *(NetworkEngine, ObjectDecoder, ObjectEncoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
+        *(NetworkEngine, ObjectDecoder, PassiveForce, PendulumCamera, PredictiveAutoencoder, StateGraph),
         *(StatePerceptron, TableCamera, TableEncoder, TrackPropertyHead, VggDecoder, VggEncoder, PhotometricSettings),
         *(LinkCamera, LinkDecoder, LinkEncoder, LinkSettings, SceneCamera, TableMotion, TableMotionSettings),
         *(learned_table, swing, table, tabletop, BallCropSettings),

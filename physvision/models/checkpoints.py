@@ -15,7 +15,8 @@ from physvision.core.memory_limit import Budget
 from physvision.core.resources import folder, is_file
 from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
-from physvision.physics import articulated, rigid2d  # noqa: F401  a configuration may name their parts
+from physvision.perception import flow  # noqa: F401  a configuration may name its parts
+from physvision.physics import articulated, rigid2d  # noqa: F401  likewise
 
 FORMAT = "physvision model 1"
 # Smallest tensor that small files store in half precision, numbers.

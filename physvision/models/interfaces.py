@@ -165,12 +165,16 @@ class Encoder(nn.Module):
         """Estimate as `observe`, but without a fit of the engine's motion to all frames, if the encoder has one."""
         return self.observe(frames) if context is None else self.observe(frames, context)
 
-    def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
+    def linked(
+        self, observation: Observation, earlier: Observation | None, colors: Float[Tensor, "slots 3"] | None = None
+    ) -> Observation:
         """Give each object the slot that it has in the window before, if this encoder has slots in no fixed order.
 
         Args:
             observation: Observation of windows that follow each other by one frame, one a row.
             earlier: Linked observation whose last row is the window before the first one; None at the start of a video.
+            colors: Colors of the objects that the scene names, by which the first windows are ordered; None if it says
+                nothing of colors.
         """
         return observation
 

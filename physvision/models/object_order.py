@@ -1,4 +1,4 @@
-"""Order of the objects of an observation: that of labels, or that of the frame before."""
+"""Order of the objects of an observation: that of labels, of the frame before, or of a scene's colors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from physvision.core import State
@@ -63,6 +64,19 @@ def chained(
         now = places[row : row + 1], _MIN_CONFIDENCE + weight[row : row + 1]
         orders.append(match_order(*before, *now, max_distance)[0])
     return reordered(observation, torch.stack(orders))
+
+
+def ordered_by_color(observation: Observation, colors: Float[Tensor, "slots 3"]) -> Observation:
+    """Reorder the objects of consecutive windows, so that each has the slot whose color is nearest to its own.
+
+    An object's own color is the first three numbers of its appearance code, averaged over the windows.
+    """
+    assert observation.appearance is not None
+    weight = _weight(observation)
+    codes = observation.appearance.code.unflatten(1, (len(colors), -1))[..., :3]
+    own = (weight[..., None] * codes).sum(0) / weight.sum(0)[:, None].clamp_min(1e-6)
+    order = linear_sum_assignment(torch.cdist(colors.to(own), own).cpu().numpy())[1]
+    return reordered(observation, torch.from_numpy(order).to(own.device).expand(len(weight), -1))
 
 
 def reordered(observation: Observation, order: Int[Tensor, "batch slots"]) -> Observation:

@@ -1,10 +1,11 @@
-"""Crops of regions of interest (ROI) around objects, by torchvision's ROI align."""
+"""Crops of regions of interest (ROI) around objects: sampled by torchvision's ROI align, or cut by whole pixels."""
 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 from torchvision.ops import roi_align
 
 
@@ -33,3 +34,29 @@ def sample_points(boxes: Float[Tensor, "boxes 4"], side: int) -> Float[Tensor, "
     cells = (torch.arange(side).to(boxes) + 0.5) / side
     unit = torch.stack(torch.meshgrid(cells, cells, indexing="xy"), -1).flatten(0, 1)
     return boxes[:, None, :2] + unit * (boxes[:, None, 2:] - boxes[:, None, :2])
+
+
+def crop_patches(
+    images: Float[Tensor, "batch objects channels height width"],
+    centers: Int[Tensor, "batch objects 2"],
+    side: int,
+    fill: float = 0.0,
+) -> Float[Tensor, "batch objects channels side side"]:
+    """Cut a square patch out of each object's image, without resampling.
+
+    Args:
+        images: One image for each object.
+        centers: Column and row of the central pixel; of an even side, the pixel right below the center.
+        side: Side of the patches, in pixels.
+        fill: Value beyond the image border.
+    """
+    before, after = side // 2, side - side // 2
+    padded = functional.pad(images, (before, after, before, after), value=fill)
+    height, width = images.shape[-2:]
+    offsets = torch.arange(side, device=images.device)
+    rows = centers[..., 1].clamp(0, height - 1)[..., None] + offsets
+    columns = centers[..., 0].clamp(0, width - 1)[..., None] + offsets
+    channels = images.shape[2]
+    rows = rows[:, :, None, :, None].expand(-1, -1, channels, -1, padded.shape[-1])
+    columns = columns[:, :, None, None, :].expand(-1, -1, channels, side, -1)
+    return padded.gather(3, rows).gather(4, columns)

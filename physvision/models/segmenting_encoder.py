@@ -15,9 +15,9 @@ from physvision.core.checks import check_count, check_positive
 from physvision.models.backgrounds import uncovered_median
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
 from physvision.models.networks import output_layer
+from physvision.models.roi import crop_patches
 from physvision.models.segmentation import Instances, SegmentationNetwork
 from physvision.models.track_fit import FittedMotion
-from physvision.perception.object_crops import crop_patches
 
 FRAMES = 3
 # Channels of `contrast_channels` in a crop: brightness, magnitude of the difference and of the gradient.

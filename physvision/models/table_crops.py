@@ -15,6 +15,8 @@ from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES
 CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
 # With colors, a crop has all contrast channels, and the difference of each color from the background.
 COLOR_CROP_CHANNELS = (CONTRAST_CHANNELS + 3 + 1) * FRAMES
+# With `refine`, the channels of one frame, and the object's mask in it, that its centroid is refined from.
+FRAME_CHANNELS = COLOR_CROP_CHANNELS // FRAMES
 # With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
 MOTION_CHANNELS = 2 * (FRAMES - 1)
 CROP_OUTPUTS = 8
@@ -36,10 +38,12 @@ class BallCropSettings:
         side: Number of samples along each side. VGG-11 halves it five times, so that 64 leave it 2 × 2 cells.
         colors: If true, crops have saturation and the difference of each color from the background, too: the dark side
             of a ball differs from its shadow in these alone.
+        refine: If true, a `CoverageNetwork` replaces the centroids of the masks, which have half the resolution.
     """
 
     side: int = 32
     colors: bool = False
+    refine: bool = False
 
     def __post_init__(self) -> None:
         check_count("side", self.side)

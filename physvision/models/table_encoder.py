@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from physvision.core import brightness
+from physvision.models.coverage import CoverageNetwork
 from physvision.models.interfaces import ClipContext, Observation
-from physvision.models.object_order import chained
+from physvision.models.object_order import chained, ordered_by_color
 from physvision.models.roi import boxes_around, crop, sample_points
 from physvision.models.segmentation import (
     Instances,
@@ -30,6 +31,7 @@ from physvision.models.segmenting_encoder import (
 from physvision.models.table_crops import (
     CROP_EXTENT,
     CROP_OUTPUTS,
+    FRAME_CHANNELS,
     MOTION_CHANNELS,
     BallCropSettings,
     crop_channels,
@@ -122,6 +124,7 @@ class TableEncoder(SegmentingEncoder):
         self.crops = crops or BallCropSettings()
         self.settings = settings or InstanceSettings()
         self.network, self.properties = network, properties
+        self.coverage = CoverageNetwork(FRAME_CHANNELS) if self.crops.refine else None
         self.motion = motion
         start_small(network)
 
@@ -178,9 +181,23 @@ class TableEncoder(SegmentingEncoder):
             times, segmented = self._segment_context(frames, indices, background)
             gaps = [float(later - earlier) for earlier, later in pairwise([*times, frames.shape[1] - FRAMES])]
             linked = link([*segmented, *self._find_recent(logits)], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
+            linked[-FRAMES:] = self._refined(linked[-FRAMES:], recent, behind)
             times = [*times, *range(frames.shape[1] - FRAMES, frames.shape[1])]
             tracks = self._tracks(linked, times, frames.shape[1], context)
         return Reading(recent, behind, background, logits, linked, times, tracks)
+
+    def _refined(self, instances: list[Instances], recent: Tensor, background: Tensor) -> list[Instances]:
+        """Objects of the last frames at the centroids of what they cover in crops of full resolution."""
+        if self.coverage is None:
+            return instances
+        images = crop_channels(recent, background, True).unflatten(1, (FRAMES, -1)).flatten(0, 1)
+        centers = torch.stack([frame.centroids for frame in instances], 1).detach()
+        masks = torch.stack([frame.masks for frame in instances], 1).flatten(0, 2)[:, None]
+        boxes = boxes_around(centers.flatten(0, 1), CROP_EXTENT)
+        # The center of cell k of a mask is at pixel 2 k + ½.
+        layers = crop(images, boxes, self.crops.side), crop(masks, boxes - 0.5, self.crops.side, 0.5)
+        refined = centers + self.coverage(torch.cat(layers, 1), CROP_EXTENT).reshape(centers.shape)
+        return [replace(frame, centroids=places) for frame, places in zip(instances, refined.unbind(1), strict=True)]
 
     def observe(
         self, frames: Shaped[Tensor, "batch times channels height width"], context: ClipContext | None = None
@@ -220,9 +237,14 @@ class TableEncoder(SegmentingEncoder):
         observation = self.encode(windows.flatten(0, 1), own, looks=False, background=backgrounds)[0]
         return observation.split(len(frames))
 
-    def linked(self, observation: Observation, earlier: Observation | None) -> Observation:
-        """Give each ball the slot that it has in the window before, see `chained`."""
-        return chained(observation, earlier, self.dt)
+    def linked(
+        self, observation: Observation, earlier: Observation | None, colors: Float[Tensor, "slots 3"] | None = None
+    ) -> Observation:
+        """Give each ball the slot that it has in the window before, in the first ones that of its color."""
+        linked = chained(observation, earlier, self.dt)
+        if earlier is not None or colors is None or linked.appearance is None:
+            return linked
+        return ordered_by_color(linked, colors)
 
     def _context(self, frames: Tensor, context: ClipContext) -> tuple[list[int], Tensor]:
         """Choose frames before the last three, and compute the background behind the balls that a first look finds."""
@@ -294,15 +316,20 @@ class TableEncoder(SegmentingEncoder):
         return {**values, **given, "present": present.to(tracks.positions)}, stds
 
     def _jittered(self, centers: Tensor) -> Tensor:
-        """Centers of crops; displaced in training, so that the network learns to read places, not to trust them."""
-        return centers + _PLACE_JITTER * torch.randn(centers.shape).to(centers) if self.training else centers
+        """Centers of crops; those of masks are displaced in training, so that the network learns to read places."""
+        if not self.training or self.coverage is not None:
+            return centers
+        return centers + _PLACE_JITTER * torch.randn(centers.shape).to(centers)
 
     def _state(self, crops: Tensor, centers: Tensor, reading: Reading, context: ClipContext) -> Observation:
-        """State in the last frame: center of the crop and slope, corrected by the network on crops."""
+        """State in the last frame: center of the crop and slope, corrected by the network on crops.
+
+        Centers that come from coverage are more exact than what the network would correct.
+        """
         instances, tracks = reading.linked[-FRAMES:], reading.tracks
         corrections, stds = decode(self._correct(crops).unflatten(0, (-1, self.slots)))
         shift, rate = corrections.split(2, -1)
-        place = (centers + shift)[:, None]
+        place = (centers + shift if self.coverage is None else centers)[:, None]
         position = self._on_table(place, radius_of(tracks.area), context, [reading.times[-1]])[:, 0]
         velocity = (tracks.slope + rate) / self.dt
         still = torch.zeros_like(position[..., :1])

@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Float
 
 from physvision.perception.refinement import Detection
-from physvision.perception.segmentation import k_means
 from physvision.perception.settings import DEFAULT_SETTINGS, HandSettings
 
 _Detections = Sequence[Detection | None]
@@ -204,7 +203,10 @@ def _dominant_colors(patches: Sequence[np.ndarray], count: int = 2) -> Float[np.
     pixels = np.concatenate(patches).astype(np.float32)
     if len(pixels) <= count:
         return pixels.astype(float)
-    return k_means(pixels, count, attempts=2, iterations=10, tolerance=1.0)[1]
+    cv2.setRNGSeed(0)
+    criteria = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 10, 1.0)
+    _, _, centers = cv2.kmeans(pixels, count, np.empty(0, np.int32), criteria, 2, cv2.KMEANS_PP_CENTERS)
+    return centers.astype(float)
 
 
 def _color_distance(pixels: np.ndarray, colors: Float[np.ndarray, "colors 3"]) -> np.ndarray:

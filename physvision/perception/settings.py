@@ -1,4 +1,4 @@
-"""Tuning numbers of motion tracking and color segmentation, grouped by stage.
+"""Tuning numbers of motion tracking, grouped by stage.
 
 Where no source is given, a default was chosen on the drawn clips of `physvision.datasets.clips` by the accuracy of the
 tracks (experiments/track_accuracy.py). Intensities and colors are in levels of 0 to 255, lengths in pixels of the
@@ -335,36 +335,6 @@ class OnsetSettings:
 
 
 @dataclass(frozen=True)
-class SegmentationSettings:
-    """Tuning numbers of color segmentation and of the localization of discs in masks.
-
-    Attributes:
-        min_contrast: Distance from the background color, of full scale, below which a pixel is background.
-        min_lab_distance: Distance in L*a*b* below which two colors are merged; just noticeable differences are 2.3.
-        min_plain_fraction: Fraction of the background that must have one color for it to be uniform.
-        max_frames: Frames that colors are clustered in.
-        max_pixels: Pixels that are clustered.
-        max_iterations: Iterations of the assignment of pixels to objects of one color.
-        min_area: Area below which an object is hidden, relative to its largest area so far.
-        margins: Widths beyond the radius in which a disc is searched, px, one an iteration: wide first, for motion
-            between frames, then just the blurred edge.
-        window_softness: Width of the edge of the search window, px.
-        min_visible_area: Visible area below which a disc is hidden, in areas of the disc.
-    """
-
-    min_contrast: float = 0.06
-    min_lab_distance: float = 12.0
-    min_plain_fraction: float = 0.8
-    max_frames: int = 64
-    max_pixels: int = 20_000
-    max_iterations: int = 10
-    min_area: float = 0.05
-    margins: tuple[float, ...] = (5.0, 3.0, 1.5, 1.5)
-    window_softness: float = 0.4
-    min_visible_area: float = 0.05
-
-
-@dataclass(frozen=True)
 class PerceptionSettings:
     """Tuning numbers of all stages of perception.
 
@@ -380,7 +350,6 @@ class PerceptionSettings:
         cadence: Conversions of the frame rate.
         timestamps: Repair of timestamps.
         onsets: Onset detection in audio.
-        segmentation: Color segmentation.
     """
 
     background: BackgroundSettings = BackgroundSettings()
@@ -394,7 +363,6 @@ class PerceptionSettings:
     cadence: CadenceSettings = CadenceSettings()
     timestamps: TimestampSettings = TimestampSettings()
     onsets: OnsetSettings = OnsetSettings()
-    segmentation: SegmentationSettings = SegmentationSettings()
 
 
 DEFAULT_SETTINGS = PerceptionSettings()

@@ -177,13 +177,18 @@ class Predictor:
         # An encoder's own fit of each window is left out where the clip is fitted, unless it is photometric: the fit of
         # the clip needs its accuracy.
         observed = self.model.observe(windows, fitted=self.model.photometric is not None)
-        observation = self.model.encoder.linked(observed, stream_state.observation)
+        observation = self.model.encoder.linked(observed, stream_state.observation, self._colors())
         # Where the encoder estimates the properties, they are not fitted.
         is_first, has_properties = stream_state.observation is None, bool(observation.property_std)
         if is_first and self.adapt and not has_properties and clip_parameters(self.model) is not None:
             stream_state.fit = ClipFit(self.model)
         stream_state.observation = observation
         return observation
+
+    def _colors(self) -> Tensor | None:
+        """Colors of the scene's objects, if all have one."""
+        colors = [item.color for item in self.scene.objects if item.color is not None]
+        return torch.tensor(colors) if len(colors) == len(self.scene.objects) else None
 
     def _simulate(
         self, observation: Observation, fit: ClipFit | None

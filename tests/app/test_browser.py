@@ -339,9 +339,9 @@ def test_the_first_paint(browser):
 def test_cards_of_checkpoints_are_shown_as_markdown(visit, clip):
     page = visit()
     drop(page, clip[0])
-    page.wait_for_selector("#checkpoint option[value='discs-1']", state="attached")
-    page.evaluate("() => { const s = document.getElementById('checkpoint'); s.value = 'discs-1'; s.onchange(); }")
-    assert page.locator("#card code").all_text_contents()[0] == "trainers/discs-1.yaml"
+    page.wait_for_selector("#checkpoint option[value='billiards-1']", state="attached")
+    page.evaluate("() => { const s = document.getElementById('checkpoint'); s.value = 'billiards-1'; s.onchange(); }")
+    assert page.locator("#card code").all_text_contents()[0] == "trainers/billiards-1.yaml"
     text = page.evaluate("() => document.getElementById('card').textContent")
-    assert "as discs-3, whose" in text
+    assert "as billiards-3, whose" in text
     assert "`" not in text

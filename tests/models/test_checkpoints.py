@@ -312,7 +312,7 @@ def test_a_checkpoint_of_a_model_file_needs_the_file_no_more(tmp_path):
 def test_a_checkpoint_of_many_balls_ends_by_its_work(tmp_path, monkeypatch):
     """Bodies are counted in one pass, and no other alternative of an annotation is tried once the limit is reached."""
     monkeypatch.setattr("physvision.models.checkpoints._BUILD_CALLS", 100_000)
-    model = describe_weights(resources.folder("models") / "discs-1.safetensors")[1]
+    model = describe_weights(resources.folder("models") / "billiards-1.safetensors")[1]
     motion = model["init_args"]["encoder"]["init_args"]["motion"]  # a TableMotion or None
     table = motion["init_args"]["engine"]
     table["init_args"]["balls"] = 10**5

@@ -1,12 +1,10 @@
 import pytest
 import torch
-from perception.table import SIZE, clip
 from torch.nn import functional
 
-from physvision.core import CheckpointError, ShapeError
+from physvision.core import CheckpointError
 from physvision.core.weights import write_weights
 from physvision.perception.flow import FORMAT, DenseInverseSearch, PyramidFlow, endpoint_error, load_flow, warp
-from physvision.perception.object_crops import INPUT_CHANNELS, object_inputs
 from physvision.perception.synthetic_flow import FlowPairs, SyntheticFlow
 
 
@@ -94,19 +92,6 @@ def test_dis_behind_the_same_interface():
     second = torch.roll(first, (1, 2), (2, 3))
     flow = DenseInverseSearch()(first, second)[..., 8:-8, 8:-8]
     torch.testing.assert_close(flow.mean((0, 2, 3)), torch.tensor([2.0, 1.0]), atol=0.2, rtol=0)
-
-
-def test_inputs_of_objects():
-    frames, _ = clip([(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)], frames=3)
-    masks = torch.stack([frames[:, 0], frames[:, 2]], 1)
-    flows = torch.randn(2, 2, SIZE, SIZE)
-    inputs = object_inputs(frames[None], masks[None], flows[None])
-    assert inputs.shape == (1, 2, INPUT_CHANNELS, SIZE, SIZE)
-    assert INPUT_CHANNELS == 13
-    torch.testing.assert_close(inputs[0, 0, 3:6], frames[1] * masks[1, 0])
-    torch.testing.assert_close(inputs[0, 1, 11:13], flows[1] * masks[1, 1])
-    with pytest.raises(ShapeError, match="3 frames"):
-        object_inputs(frames[None, :2], masks[None, :2], flows[None])
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ import torch
 
 from physvision import cli
 from physvision.core import Coordinates, State, Trajectory, resources
-from physvision.datasets import BilliardsRecipe, DataModule, Sample, generate
-from physvision.models import Forecast, load, table
+from physvision.datasets import BilliardsRecipe, DataModule, Sample, WindowShape, generate
+from physvision.models import CameraDecoder, Forecast, load, table
 from physvision.perception.flow import load_flow
 from physvision.physics import PhysicsLayer
 from physvision.trainers import Supervision
 
-SMALL = str(resources.folder("trainers") / "billiards-small.yaml")
+LEARNED = str(resources.folder("trainers") / "billiards-3.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -26,51 +26,45 @@ def tables(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("over", "balls"),
+    ("names", "balls"),
     [
-        (None, 3),
-        ("billiards-one-small", 1),
-        ("billiards-mlp-small", 3),
-        pytest.param("billiards", 3, marks=pytest.mark.extended),
+        (["billiards-1"], 1),
+        (["billiards-3"], 3),
+        (["billiards-3", "billiards-encoder"], 3),
+        (["billiards-3", "billiards-mlp"], 3),
+        pytest.param(["billiards-3", "billiards"], 3, marks=pytest.mark.extended),
     ],
 )
-def test_every_configuration_takes_a_step(tables, tmp_path, monkeypatch, over, balls):
-    monkeypatch.chdir(tmp_path)
-    configurations = ["--config", SMALL, *(["--config", f"trainers/{over}.yaml"] if over else [])]
-    data = ["--data.path", tables[balls], "--data.batch_size", "2", "--data.workers", "0"]
-    brief = ["--trainer.fast_dev_run", "1", "--trainer.accelerator", "cpu", "--trainer.precision", "32"]
-    assert cli.main(["fit", *configurations, *data, *brief]) == 0
-
-
-@pytest.mark.parametrize("balls", [1, 3])
-def test_discs_of_unknown_colors_take_a_step_from_labels_of_some_trials(tables, tmp_path, monkeypatch, balls):
+def test_every_configuration_takes_a_step_from_labels_of_some_trials(tables, tmp_path, monkeypatch, names, balls):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "start.yaml").write_text("model: {stages: {weights: null}}\n")
-    configurations = ["--config", f"trainers/discs-{balls}.yaml", "--config", "start.yaml"]
+    configurations = [part for name in names for part in ("--config", f"trainers/{name}.yaml")]
     data = ["--data.path", tables[balls], "--data.batch_size", "4", "--data.labels.fraction", "0.5"]
-    brief = ["--trainer.fast_dev_run", "1", "--trainer.accelerator", "cpu"]
-    assert cli.main(["fit", *configurations, *data, *brief]) == 0
+    brief = ["--trainer.fast_dev_run", "1", "--trainer.accelerator", "cpu", "--data.workers", "0"]
+    assert cli.main(["fit", *configurations, "--config", "start.yaml", *data, *brief]) == 0
 
 
 def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tables, tmp_path, monkeypatch):
-    """One block of YAML: the camera draws the states that the encoder finds."""
+    """One line of YAML: the camera draws the states that the encoder finds."""
     monkeypatch.chdir(tmp_path)
-    camera = (
-        "{class_path: physvision.models.TableCamera, init_args: {balls: 3, colors: [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}}"
+    (tmp_path / "camera.yaml").write_text(
+        "model: {stages: {weights: null}, model: {init_args: {decoder: {init_args: {network: null}}}}}\n"
     )
-    (tmp_path / "camera.yaml").write_text(f"model: {{model: {{init_args: {{decoder: {camera}}}}}}}\n")
-    data = ["--data.path", tables[3], "--data.batch_size", "4"]
+    data = ["--data.path", tables[3], "--data.batch_size", "4", "--data.labels.fraction", "0.5"]
     brief = ["--trainer.max_epochs", "1", "--trainer.limit_train_batches", "1", "--trainer.limit_val_batches", "0"]
-    assert cli.main(["fit", "--config", SMALL, "--config", "camera.yaml", *data, *brief]) == 0
-    assert cli.main(["export", "out/billiards-small/checkpoints/last.ckpt", "--out", "mine.safetensors"]) == 0
-    model = load("mine.safetensors")
-    windows = DataModule(tables[3]).windows("test")
+    assert cli.main(["fit", "--config", LEARNED, "--config", "camera.yaml", *data, *brief]) == 0
+    assert cli.main(["export", "out/billiards-3/checkpoints/last.ckpt", "--out", "mine.safetensors"]) == 0
+    decoder = load("mine.safetensors").decoder
+    assert isinstance(decoder, CameraDecoder)
+    assert decoder.network is None
+    trained, windows = load("billiards-3"), DataModule(tables[3], shape=WindowShape(8, 10)).windows("test")
     batch = windows.__getitems__(list(range(len(windows))))
     with torch.no_grad():
-        forecast = model(batch.observed, 1, [0])
-    # One update does little: the frame is redrawn from states that are right to a part of a pixel.
-    true = batch.frames_at([0]) / 255.0
-    assert (forecast.frames - true).square().mean() < 0.1 * true.square().mean()
+        forecast = trained.eval()(batch.observed, 1, [0])
+        looks, alone = forecast.observation.appearance, decoder
+        drawn = alone(forecast.trajectory.state(0), forecast.observation.properties, looks)
+    true = batch.frames_at([0])[:, 0] / 255.0
+    assert (drawn - true).square().mean() < 0.1 * true.square().mean()
 
 
 def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
@@ -93,8 +87,9 @@ def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
 
 def test_data_of_another_frame_rate_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    slow = generate(BilliardsRecipe(trials=10, frames=16, fps=15), tmp_path / "slow", workers=1, progress=False)
-    assert cli.main(["fit", "--config", SMALL, "--data.path", str(slow), "--trainer.fast_dev_run", "1"]) == 1
+    recipe = BilliardsRecipe(trials=10, frames=20, fps=15, balls=1)
+    slow = generate(recipe, tmp_path / "slow", workers=1, progress=False)
+    assert cli.main(["fit", "--config", "trainers/billiards-1.yaml", "--data.path", str(slow), "--trainer.fast_dev_run", "1"]) == 1
     assert "15 frames a second, but the engine steps 30 times" in capsys.readouterr().err
 
 

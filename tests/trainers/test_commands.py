@@ -241,7 +241,7 @@ def test_options_that_do_not_fit_are_named(folder, arguments, match):
 def test_a_network_that_no_machine_holds_is_refused_before_it_is_built(folder):
     width = "--model.model.init_args.decoder.init_args.network.init_args.width"
     with pytest.raises(InputError, match="more than 1,000,000,000 numbers"):
-        build_training(["--config", "billiards-small.yaml", width, "8"])
+        build_training(["--config", "billiards-3.yaml", width, "32"])
 
 
 def test_a_configuration_is_shown_as_it_is_merged(folder, capsys):
@@ -259,7 +259,7 @@ def test_a_configuration_is_shown_as_it_is_merged(folder, capsys):
 def test_an_unknown_configuration_is_answered_with_configurations_alone(folder, capsys):
     assert cli.main(["fit", "--config", "nonsense.yaml"]) == 1
     text = capsys.readouterr().err
-    assert "billiards-small.yaml" in text
+    assert "billiards-3.yaml" in text
     assert "README" not in text
 
 
@@ -283,10 +283,9 @@ def test_a_wrong_name_of_the_package_is_answered_with_the_nearest(folder, capsys
 
 # Command, configurations below, and options without which it is not whole.
 BELOW = {
-    "discs-encoder": ["discs-3"],
+    **{f"billiards{part}": ["billiards-3"] for part in ("", "-encoder", "-mlp")},
     "swing-encoder": ["swing"],
     "tabletop-encoder": ["tabletop"],
-    **{f"billiards{part}": ["billiards-small"] for part in ("", "-mlp-small", "-one-small")},
 }
 COMMAND = {
     "flow": "fit-flow",
@@ -314,7 +313,7 @@ def test_every_shipped_configuration_is_built(folder, name):
 def test_overlay_alone_says_what_is_missing():
     """A configuration that only changes another one is not a whole training."""
     with pytest.raises(InputError, match=r"model\.supervision: missing key 'coordinates'"):
-        build_training(["--config", "billiards-mlp-small.yaml"])
+        build_training(["--config", "billiards-mlp.yaml"])
 
 
 @pytest.mark.parametrize("name", ["batches", "batch_size"])

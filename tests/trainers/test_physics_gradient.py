@@ -19,7 +19,7 @@ from physvision.models.tabletop import park_states
 from physvision.trainers import PredictionTraining, SegmentationSupervision, Stages, Supervision, engine_gradient
 from physvision.trainers.encoder_terms import later_terms
 
-CONFIGURATIONS = ["discs-1", "discs-3", "tabletop", "swing", "pendulum-camera", "pendulum", "billiards-small"]
+CONFIGURATIONS = ["billiards-1", "billiards-3", "tabletop", "swing", "pendulum-camera", "pendulum"]
 TRAINERS = Path(__file__).parents[2] / "trainers"
 
 
@@ -92,7 +92,7 @@ def test_the_weak_loss_reaches_the_encoder_through_the_engine(name):
     assert 0 < float(measured["share"]) < 1.5
 
 
-@pytest.mark.parametrize("name", ["discs-3", "tabletop", "swing", "pendulum-camera"])
+@pytest.mark.parametrize("name", ["billiards-3", "tabletop", "swing", "pendulum-camera"])
 def test_all_losses_of_a_shipped_configuration_are_finite_and_teach_the_encoder(name):
     module, data = training_of(name)
     terms, _ = module.losses(module.prepare(sample_of(module, data, 3)), 3)
@@ -112,7 +112,7 @@ def test_all_losses_of_a_shipped_configuration_are_finite_and_teach_the_encoder(
 
 def test_labels_reach_no_further_than_their_samples():
     """Without unlabeled samples nothing comes through the engine from them."""
-    module, data = training_of("discs-1")
+    module, data = training_of("billiards-1")
     sample = sample_of(module, data, 3)
     labeled = sample[[0]]
     assert float(engine_gradient(module, labeled, 3)["engine"]) == 0
