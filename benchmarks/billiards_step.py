@@ -68,7 +68,7 @@ def main(config: str = "billiards-3", data: str = "out/billiards-20", repeats: i
         start = State(start.q.clone().requires_grad_(), start.v.clone().requires_grad_())
         model.simulate(start, steps).q.sum().backward()
 
-    def drawn(part: nn.Module) -> None:
+    def render(part: nn.Module) -> None:
         final = batch.ahead.final
         image = part(State(final.q.clone().requires_grad_(), final.v), model.engine.properties, looks)
         image.square().sum().backward()
@@ -84,8 +84,8 @@ def main(config: str = "billiards-3", data: str = "out/billiards-20", repeats: i
         "segmentation and tracks": read,
         "the VGG on crops": learn_network,
         f"the engine, {steps} steps": learn_physics,
-        "the camera": lambda: drawn(camera),
-        "camera and transposed convolutions": lambda: drawn(model.decoder),
+        "the camera": lambda: render(camera),
+        "camera and transposed convolutions": lambda: render(model.decoder),
         "the optimizer": optimizer.step,
     }
     results = {name: seconds(part, repeats) for name, part in parts.items()}

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from jsonargparse import auto_cli
@@ -29,14 +30,14 @@ from physvision.core import brightness
 from physvision.datasets import DataModule, LabelSettings, Sample, WindowShape
 from physvision.models import ClipContext, PredictiveAutoencoder, TableEncoder, load, save
 from physvision.models.checkpoints import build, stored_configuration
-from physvision.models.roi import boxes_around, crop
+from physvision.models.roi import boxes_around, crop, samples_inside
 from physvision.models.segmentation import match_order
 from physvision.models.segmenting_encoder import recolored
 from physvision.models.table_crops import (
     COLOR_CROP_CHANNELS,
+    COVERAGE_CONTRAST,
     CROP_EXTENT,
     CROP_OUTPUTS,
-    FRAME_CHANNELS,
     MOTION_CHANNELS,
     crop_channels,
     decode,
@@ -54,7 +55,7 @@ MAX_DISTANCE = 4.0
 # Weight of the likelihood of the standard deviations, and where it turns from normal to exponential.
 STD_WEIGHT, OUTLIER = 0.1, 3.0
 # Updates of the network whose coverage has the centroid.
-COVERAGE_UPDATES = 2000
+COVERAGE_UPDATES = 4000
 # Displacement of crops from the centroids of masks, px; those around refined centroids are not displaced.
 DISPLACEMENT = 0.5
 # Errors of place (px) and rate (px a frame) beyond which they count linearly.
@@ -102,7 +103,8 @@ class Patches:
         masks: Mask of the ball in the last frames.
         motion: Motion of each pixel less the ball's own slope, from each earlier frame, px a frame; without optical
             flow no channels.
-        inside: 1 inside the picture, 0 elsewhere.
+        inside: 1 where `crop` shows the picture, whose border it extends by a pixel, 0 elsewhere.
+        covered: 1 at the pixels of the picture, 0 elsewhere.
         centroid: Centroid of the ball's mask, from the patch's middle, px.
         place: True place, likewise.
         rate: True velocity less the slope of the centroids, px a frame.
@@ -113,6 +115,7 @@ class Patches:
     masks: Tensor
     motion: Tensor
     inside: Tensor
+    covered: Tensor
     centroid: Tensor
     place: Tensor
     rate: Tensor
@@ -150,16 +153,17 @@ def patches_of(encoder: TableEncoder, sample: Sample) -> Patches:
     images = torch.cat([brightness(frames[:, -3:]).flatten(1, 2), reading.clean], 1)
     images = torch.cat([images, torch.ones_like(images[:, :1])], 1)
     colors, masks = crop(images, boxes, side), reading.mask_crops(boxes, side)
+    covered = samples_inside(boxes, side, encoder.size)[:, None]
     motion = colors[:, :0]
     if encoder.flow is not None:
         motion = encoder.motion_crops(frames, boxes, side, reading.tracks, context)
     slots = len(present[0])
-    colors, masks, motion = (
-        layer.unflatten(0, (-1, slots))[rows, order][near].half() for layer in (colors, masks, motion)
+    colors, masks, motion, covered = (
+        layer.unflatten(0, (-1, slots))[rows, order][near].half() for layer in (colors, masks, motion, covered)
     )
     middle = middles[rows, order]
     return Patches(
-        *(colors[:, :9], colors[:, 9:12], masks, motion, colors[:, 12:]),
+        *(colors[:, :9], colors[:, 9:12], masks, motion, colors[:, 12:], covered),
         centroid=(centroids[rows, order] - middle)[near],
         place=(places - middle)[near],
         rate=(speed * encoder.dt - reading.tracks.slope[rows, order])[near],
@@ -176,7 +180,16 @@ def labeled_windows(task: Task, fraction: float) -> Iterator[Sample]:
     return iter(DataLoader(Subset(windows, rows), 16, collate_fn=loader.collate_fn))
 
 
-def augmented(patches: Patches, turned: bool, displacement: float) -> tuple[Tensor, Tensor, Tensor]:
+class Crops(NamedTuple):
+    """Crops around balls, where they show the picture, and place and rate from the crop's middle."""
+
+    images: Tensor
+    inside: Tensor
+    place: Tensor
+    rate: Tensor
+
+
+def augmented(patches: Patches, turned: bool, displacement: float) -> Crops:
     """Crops of patches as if clip, camera and ball were others, with place and rate from the crop's middle."""
     count = len(patches)
     frames, background = recolored(patches.frames.unflatten(1, (3, 3)), patches.background)
@@ -192,7 +205,7 @@ def augmented(patches: Patches, turned: bool, displacement: float) -> tuple[Tens
     return crops_of(changed, middle, axes, scale)
 
 
-def crops_of(patches: Patches, middle: Tensor, axes: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def crops_of(patches: Patches, middle: Tensor, axes: Tensor, scale: Tensor) -> Crops:
     """Crops around `middle` along turned and scaled axes, and place and rate in these."""
     images = crop_channels(patches.frames.unflatten(1, (3, 3)), patches.background, True)
     images = patches.inside * torch.cat([images, patches.masks, patches.motion], 1)
@@ -204,13 +217,14 @@ def crops_of(patches: Patches, middle: Tensor, axes: Tensor, scale: Tensor) -> t
     images, motion = images.split([images.shape[1] - patches.motion.shape[1], patches.motion.shape[1]], 1)
     motion = torch.einsum("nij,ngjhw->ngihw", inverse, motion.unflatten(1, (-1, 2))).flatten(1, 2)
     place, rate = (torch.einsum("nij,nj->ni", inverse, part) for part in (patches.place - middle, patches.rate))
-    return torch.cat([images, motion], 1), place, rate
+    inside = functional.grid_sample(patches.covered, at / REACH, mode="nearest", align_corners=True)[:, 0]
+    return Crops(torch.cat([images, motion], 1), inside, place, rate)
 
 
-def last_frame(crops: Tensor) -> Tensor:
-    """Channels of the last frame of crops, and the ball's mask in it."""
-    end = COLOR_CROP_CHANNELS - 3
-    return torch.cat([crops[:, end - FRAME_CHANNELS + 1 : end], crops[:, end + 2 : end + 3]], 1)
+def coverage_inputs(crops: Tensor) -> Tensor:
+    """Channels of the last frame of crops, and the ball's mask in it, that coverage is read from."""
+    frames, masks = crops[:, : COLOR_CROP_CHANNELS - 3], crops[:, COLOR_CROP_CHANNELS - 3 : COLOR_CROP_CHANNELS]
+    return torch.cat([frames.unflatten(1, (3, -1))[:, -1, list(COVERAGE_CONTRAST)], masks[:, -1:]], 1)
 
 
 def loss_of(errors: Tensor, stds: Tensor) -> Tensor:
@@ -305,12 +319,12 @@ def main(
     patches = read_patches(first.encoder, selection, fraction)
     print(f"{len(patches)} balls", flush=True)
 
-    def draw(displacement: float) -> tuple[Tensor, Tensor, Tensor]:
+    def draw(displacement: float) -> Crops:
         return augmented(patches.of(torch.randint(len(patches), (64,))), selection.turned, displacement)
 
     def centroid_errors() -> tuple[Tensor, Tensor]:
-        crops, place, _ = draw(DISPLACEMENT)
-        errors = coverage(last_frame(crops), CROP_EXTENT) - place
+        crops = draw(DISPLACEMENT)
+        errors = coverage(coverage_inputs(crops.images), crops.inside, CROP_EXTENT) - crops.place
         return errors.abs().mean(), errors
 
     descend(coverage.parameters(), centroid_errors, COVERAGE_UPDATES, 1e-2)
@@ -319,9 +333,9 @@ def main(
     network = encoder.network.train()
 
     def crop_errors() -> tuple[Tensor, Tensor]:
-        crops, place, rate = draw(0.0)
-        corrections, stds = decode(network(crops))
-        errors = torch.cat([-place, corrections[:, 2:] - rate], 1)
+        crops = draw(0.0)
+        corrections, stds = decode(network(crops.images))
+        errors = torch.cat([-crops.place, corrections[:, 2:] - crops.rate], 1)
         return loss_of(errors, stds), errors[:, 2:]
 
     descend(network.parameters(), crop_errors, updates, 2e-3)

@@ -1,7 +1,7 @@
 """Young's modulus of a block from its video: three marks are found in the frames, and our motion is fitted to theirs.
 
 The videos are those of the recipe `block`, by scikit-fem. The marks' colors are found in the frames, and their centers
-as shares of pixels. Many moduli are tried at once on a coarse mesh, since a guess that is far off has other minima
+as fractions of pixels. Many moduli are tried at once on a coarse mesh, since a guess that is far off has other minima
 between it and the truth; the best one is refined by Gauss and Newton's method on two meshes, whose answers are
 extrapolated, for linear triangles err by the square of their size.
 
@@ -34,12 +34,12 @@ def mark_positions(recipe: BlockRecipe, frames: np.ndarray) -> Tensor:
     # Marks alone have a color: gray is what all three channels share.
     saturated, colors = pictures - pictures.amin(-1, keepdim=True), torch.tensor(COLORS, dtype=torch.float64)
     coverage = (saturated @ colors.mT / colors.square().sum(1)).clamp(0, 1)
-    shares = functional.one_hot(coverage.argmax(-1), len(colors)) * coverage
+    fractions = functional.one_hot(coverage.argmax(-1), len(colors)) * coverage
     middles = torch.arange(recipe.size, dtype=torch.float64) + 0.5
-    window = shares > 0.5
+    window = fractions > 0.5
     for _ in range(2):
         # Noise far away would pull the centroid; the second window lies around the first one's.
-        inside = window * shares
+        inside = window * fractions
         columns, rows = (torch.einsum(f"fhwm,{axis}->fm", inside, middles) / inside.sum((1, 2)) for axis in "wh")
         apart = torch.hypot(middles[:, None] - columns[:, None, None], middles[:, None, None] - rows[:, None, None])
         window = apart < recipe.scale * recipe.radius + 1.5

@@ -453,12 +453,12 @@ def test_augmented_patches_show_a_ball_where_they_say_that_it_is():
     patches = places.Patches(
         blob.new_full((count, 9, side, side), 0.5),
         blob.new_full((count, 3, side, side), 0.5),
-        *(blob.repeat(1, 3, 1, 1), motion, torch.ones_like(blob)),
+        *(blob.repeat(1, 3, 1, 1), motion, torch.ones_like(blob), torch.ones_like(blob)),
         centroid=torch.zeros(count, 2),
         place=place,
         rate=rate,
     )
-    crops, target, moved = places.augmented(patches, True, 1.0)
+    crops, _, target, moved = places.augmented(patches, True, 1.0)
     mask = crops[:, -5]
     cells = places.CROP_EXTENT * ((torch.arange(places.SIDE) + 0.5) / places.SIDE - 0.5)
     weight = mask / mask.sum((1, 2), keepdim=True)

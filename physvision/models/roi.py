@@ -36,6 +36,15 @@ def sample_points(boxes: Float[Tensor, "boxes 4"], side: int) -> Float[Tensor, "
     return boxes[:, None, :2] + unit * (boxes[:, None, 2:] - boxes[:, None, :2])
 
 
+def samples_inside(
+    boxes: Float[Tensor, "boxes 4"], side: int, size: tuple[int, int]
+) -> Float[Tensor, "boxes side side"]:
+    """Flag the samples of `crop` that lie on a picture of a height and width, by ones and zeros."""
+    height, width = size
+    columns, rows = sample_points(boxes, side).unflatten(1, (side, side)).unbind(-1)
+    return ((columns >= -0.5) & (columns <= width - 0.5) & (rows >= -0.5) & (rows <= height - 0.5)).to(boxes)
+
+
 def crop_patches(
     images: Float[Tensor, "batch objects channels height width"],
     centers: Int[Tensor, "batch objects 2"],

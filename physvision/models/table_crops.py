@@ -15,8 +15,10 @@ from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES
 CROP_CHANNELS = (len(CROP_CONTRAST) + 1) * FRAMES
 # With colors, a crop has all contrast channels, and the difference of each color from the background.
 COLOR_CROP_CHANNELS = (CONTRAST_CHANNELS + 3 + 1) * FRAMES
-# With `refine`, the channels of one frame, and the object's mask in it, that its centroid is refined from.
-FRAME_CHANNELS = COLOR_CROP_CHANNELS // FRAMES
+# With `refine`, centroids follow from those channels of one frame that look at single pixels, all but the gradient, so
+# that the border of the picture changes nothing, and from the object's mask.
+COVERAGE_CONTRAST = (0, 1, 2, 4, 5, 6, 7)
+COVERAGE_CHANNELS = len(COVERAGE_CONTRAST) + 1
 # With optical flow, a crop also has the motion on the table from each earlier frame to the last one.
 MOTION_CHANNELS = 2 * (FRAMES - 1)
 CROP_OUTPUTS = 8

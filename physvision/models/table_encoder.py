@@ -14,7 +14,7 @@ from physvision.core import brightness
 from physvision.models.coverage import CoverageNetwork
 from physvision.models.interfaces import ClipContext, Observation
 from physvision.models.object_order import chained, ordered_by_color
-from physvision.models.roi import boxes_around, crop, sample_points
+from physvision.models.roi import boxes_around, crop, sample_points, samples_inside
 from physvision.models.segmentation import (
     Instances,
     InstanceSettings,
@@ -29,9 +29,10 @@ from physvision.models.segmenting_encoder import (
     start_small,
 )
 from physvision.models.table_crops import (
+    COVERAGE_CHANNELS,
+    COVERAGE_CONTRAST,
     CROP_EXTENT,
     CROP_OUTPUTS,
-    FRAME_CHANNELS,
     MOTION_CHANNELS,
     BallCropSettings,
     crop_channels,
@@ -124,7 +125,7 @@ class TableEncoder(SegmentingEncoder):
         self.crops = crops or BallCropSettings()
         self.settings = settings or InstanceSettings()
         self.network, self.properties = network, properties
-        self.coverage = CoverageNetwork(FRAME_CHANNELS) if self.crops.refine else None
+        self.coverage = CoverageNetwork(COVERAGE_CHANNELS) if self.crops.refine else None
         self.motion = motion
         start_small(network)
 
@@ -191,12 +192,14 @@ class TableEncoder(SegmentingEncoder):
         if self.coverage is None:
             return instances
         images = crop_channels(recent, background, True).unflatten(1, (FRAMES, -1)).flatten(0, 1)
+        images = images[:, list(COVERAGE_CONTRAST)]
         centers = torch.stack([frame.centroids for frame in instances], 1).detach()
         masks = torch.stack([frame.masks for frame in instances], 1).flatten(0, 2)[:, None]
         boxes = boxes_around(centers.flatten(0, 1), CROP_EXTENT)
         # The center of cell k of a mask is at pixel 2 k + ½.
         layers = crop(images, boxes, self.crops.side), crop(masks, boxes - 0.5, self.crops.side, 0.5)
-        refined = centers + self.coverage(torch.cat(layers, 1), CROP_EXTENT).reshape(centers.shape)
+        inside = samples_inside(boxes, self.crops.side, self.size)
+        refined = centers + self.coverage(torch.cat(layers, 1), inside, CROP_EXTENT).reshape(centers.shape)
         return [replace(frame, centroids=places) for frame, places in zip(instances, refined.unbind(1), strict=True)]
 
     def observe(

@@ -130,7 +130,7 @@ class ClipFitSettings:
     pixel_order: int = 2
     angle_order: int = 4
     max_inflation: float = 2.2
-    contact_error: float = 0.01
+    contact_error: float = 0.03
     contact_reach: float = 0.8
     impact_turn: float = 0.3
     angle_correlation: float = 0.8

@@ -1,6 +1,7 @@
 """Centroids of coverage: exact to parts of a pixel where it is proportional to what a crop shows."""
 
 import torch
+from torch import nn
 
 from physvision.models.coverage import CoverageNetwork
 
@@ -20,16 +21,16 @@ def blobs(count=16):
 def test_a_centroid_is_exact_where_coverage_is_what_the_crop_shows():
     crops, places = blobs()
     network = CoverageNetwork(2)
-    first, _, last = network.layers
+    convolutions = [layer for layer in network.layers if isinstance(layer, nn.Conv2d)]
+    entry, exit_layer = convolutions
     with torch.no_grad():
-        for layer in (first, last):
+        for layer in convolutions:
             layer.weight.zero_()
             layer.bias.zero_()
-        first.weight[0, 0, 1, 1] = 1.0
-        last.weight[0, 0] = 1.0
-        last.bias.fill_(-1.0)  # softplus of the background is nearly zero
-        last.weight[0, 0] = 4.0
-        middle = network(crops, EXTENT)
+        entry.weight[0, 0] = 1.0
+        exit_layer.bias.fill_(-1.0)  # softplus of the background is nearly zero
+        exit_layer.weight[0, 0] = 4.0
+        middle = network(crops, torch.ones(len(crops), SIDE, SIDE), EXTENT)
     assert (middle - places).norm(dim=1).max() < 0.05
 
 
@@ -40,7 +41,7 @@ def test_few_crops_teach_it_to_tell_an_object_from_noise():
     optimizer = torch.optim.Adam(network.parameters(), 1e-2)
     errors = []
     for _ in range(120):
-        error = (network(crops, EXTENT) - places).abs()
+        error = (network(crops, torch.ones(len(crops), SIDE, SIDE), EXTENT) - places).abs()
         optimizer.zero_grad()
         error.mean().backward()
         optimizer.step()
@@ -50,4 +51,13 @@ def test_few_crops_teach_it_to_tell_an_object_from_noise():
 
 
 def test_an_empty_crop_has_its_centroid_near_the_middle():
-    assert CoverageNetwork(2)(torch.zeros(3, 2, SIDE, SIDE), EXTENT).abs().max() < 1.0
+    empty = CoverageNetwork(2)(torch.zeros(3, 2, SIDE, SIDE), torch.ones(3, SIDE, SIDE), EXTENT)
+    assert empty.abs().max() < 1.0
+
+
+def test_nothing_is_covered_beyond_the_border_of_a_picture():
+    """A crop whose left half lies outside: of even coverage, the centroid is that of the other half."""
+    inside = torch.ones(1, SIDE, SIDE)
+    inside[:, :, : SIDE // 2] = 0.0
+    middle = CoverageNetwork(2)(torch.ones(1, 2, SIDE, SIDE), inside, EXTENT)
+    torch.testing.assert_close(middle, torch.tensor([[0.25 * EXTENT, 0.0]]), atol=0.05, rtol=0)

@@ -62,9 +62,9 @@ def test_a_trained_model_is_exported_and_the_camera_takes_the_decoders_place(tab
     with torch.no_grad():
         forecast = trained.eval()(batch.observed, 1, [0])
         looks, alone = forecast.observation.appearance, decoder
-        drawn = alone(forecast.trajectory.state(0), forecast.observation.properties, looks)
+        rendered = alone(forecast.trajectory.state(0), forecast.observation.properties, looks)
     true = batch.frames_at([0])[:, 0] / 255.0
-    assert (drawn - true).square().mean() < 0.1 * true.square().mean()
+    assert (rendered - true).square().mean() < 0.1 * true.square().mean()
 
 
 def test_the_flow_network_is_trained_and_exported(tmp_path, monkeypatch):
@@ -89,7 +89,12 @@ def test_data_of_another_frame_rate_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     recipe = BilliardsRecipe(trials=10, frames=20, fps=15, balls=1)
     slow = generate(recipe, tmp_path / "slow", workers=1, progress=False)
-    assert cli.main(["fit", "--config", "trainers/billiards-1.yaml", "--data.path", str(slow), "--trainer.fast_dev_run", "1"]) == 1
+    assert (
+        cli.main(
+            ["fit", "--config", "trainers/billiards-1.yaml", "--data.path", str(slow), "--trainer.fast_dev_run", "1"]
+        )
+        == 1
+    )
     assert "15 frames a second, but the engine steps 30 times" in capsys.readouterr().err
 
 
