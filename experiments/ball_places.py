@@ -1,10 +1,10 @@
 """Train the network that reads places and speeds of balls on a table, on patches around labeled balls.
 
 Segmentation, flow and all else of a trained model stay as they are, so that each labeled window passes through them
-only once; then an update takes the networks on crops alone: first the one whose coverage has the ball's centroid, then
-the VGG, which corrects the speeds that follow from these centroids. Patches are mirrored, recolored and
-displaced at random, and turned and scaled where the camera is not known to look straight down. The model's own network
-on crops, which has no colors and half as many samples, is replaced.
+only once; then an update takes the networks on crops alone. Patches are mirrored, recolored and displaced at random,
+and turned and scaled where the camera is not known to look straight down. The model's own network on crops, which has
+no colors and half as many samples, is replaced. On a clean table a network comes first whose coverage has the ball's
+centroid; then the VGG corrects the speeds that follow from these centroids, and no places.
 
     physvision generate tabletop --trials 1250 --out data/tabletop
     python experiments/ball_places.py
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from physvision.core import brightness
 from physvision.datasets import DataModule, LabelSettings, Sample, WindowShape
 from physvision.models import ClipContext, PredictiveAutoencoder, TableEncoder, load, save
 from physvision.models.checkpoints import build, stored_configuration
+from physvision.models.coverage import CoverageNetwork
 from physvision.models.roi import boxes_around, crop, samples_inside
 from physvision.models.segmentation import match_order
 from physvision.models.segmenting_encoder import recolored
@@ -56,8 +58,8 @@ MAX_DISTANCE = 4.0
 STD_WEIGHT, OUTLIER = 0.1, 3.0
 # Updates of the network whose coverage has the centroid.
 COVERAGE_UPDATES = 4000
-# Displacement of crops from the centroids of masks, px; those around refined centroids are not displaced.
-DISPLACEMENT = 0.5
+# Displacement of crops from the centroids of masks, px, where the VGG or the coverage network reads places.
+VGG_DISPLACEMENT, COVERAGE_DISPLACEMENT = 1.0, 0.5
 # Errors of place (px) and rate (px a frame) beyond which they count linearly.
 HUBER_SCALES = (0.25, 0.1)
 
@@ -72,6 +74,7 @@ class Task:
         shape: Windows that patches are taken from.
         given: Names of the properties that are known in every sample.
         turned: If true, patches are turned and scaled, since the camera is tilted and sizes differ.
+        refine: If true, places are the centroids of a coverage network; otherwise the VGG reads them.
     """
 
     model: Path
@@ -79,6 +82,7 @@ class Task:
     shape: WindowShape
     given: tuple[str, ...] = ()
     turned: bool = False
+    refine: bool = False
 
 
 TASKS = {
@@ -89,7 +93,9 @@ TASKS = {
         ("walls",),
         turned=True,
     ),
-    "billiards": Task(Path("out/billiards-3/checkpoints/last.ckpt"), Path("data/billiards"), WindowShape(8, 1, 6)),
+    "billiards": Task(
+        Path("out/billiards-3/checkpoints/last.ckpt"), Path("data/billiards"), WindowShape(8, 1, 6), refine=True
+    ),
 }
 
 
@@ -235,11 +241,25 @@ def loss_of(errors: Tensor, stds: Tensor) -> Tensor:
     return torch.stack(terms).sum()
 
 
-def with_colors(model: PredictiveAutoencoder) -> PredictiveAutoencoder:
+def coverage_errors(coverage: CoverageNetwork, crops: Crops) -> tuple[Tensor, Tensor]:
+    """Loss of the coverage network, and errors of its centroids, px."""
+    errors = coverage(coverage_inputs(crops.images), crops.inside, CROP_EXTENT) - crops.place
+    return errors.abs().mean(), errors
+
+
+def vgg_errors(network: nn.Module, crops: Crops, refine: bool) -> tuple[Tensor, Tensor]:
+    """Loss of the VGG, and errors of its places, px, or with `refine` of its speeds, px a frame."""
+    corrections, stds = decode(network(crops.images))
+    shift, rate = corrections.split(2, 1)
+    places, speeds = (0.0 if refine else shift) - crops.place, rate - crops.rate
+    return loss_of(torch.cat([places, speeds], 1), stds), speeds if refine else places
+
+
+def with_colors(model: PredictiveAutoencoder, refine: bool) -> PredictiveAutoencoder:
     """Copy a model with new networks on crops, which see colors and twice as many samples."""
     configuration = stored_configuration(model)
     encoder = configuration["init_args"]["encoder"]["init_args"]
-    settings = {"side": SIDE, "colors": True, "refine": True}
+    settings = {"side": SIDE, "colors": True, "refine": refine}
     encoder["crops"] = {"class_path": "physvision.models.BallCropSettings", "init_args": settings}
     encoder["network"]["init_args"] |= {
         "channels": COLOR_CROP_CHANNELS + (MOTION_CHANNELS if encoder.get("flow") else 0),
@@ -310,35 +330,24 @@ def main(
     out = out or Path(f"out/{task}.safetensors")
     torch.manual_seed(seed)
     first = load(str(selection.model)).eval()
-    trained = with_colors(first).eval()
+    trained = with_colors(first, selection.refine).eval()
     encoder = trained.encoder
     assert isinstance(first.encoder, TableEncoder)
     assert isinstance(encoder, TableEncoder)
-    coverage = encoder.coverage
-    assert coverage is not None
     patches = read_patches(first.encoder, selection, fraction)
     print(f"{len(patches)} balls", flush=True)
 
     def draw(displacement: float) -> Crops:
         return augmented(patches.of(torch.randint(len(patches), (64,))), selection.turned, displacement)
 
-    def centroid_errors() -> tuple[Tensor, Tensor]:
-        crops = draw(DISPLACEMENT)
-        errors = coverage(coverage_inputs(crops.images), crops.inside, CROP_EXTENT) - crops.place
-        return errors.abs().mean(), errors
-
-    descend(coverage.parameters(), centroid_errors, COVERAGE_UPDATES, 1e-2)
-    # What is left to the VGG are speeds, where the slope of refined centroids is not that of the motion.
-    patches = read_patches(encoder, selection, fraction)
+    coverage, displacement = encoder.coverage, VGG_DISPLACEMENT
+    if coverage is not None:
+        errors_of = partial(coverage_errors, coverage)
+        descend(coverage.parameters(), lambda: errors_of(draw(COVERAGE_DISPLACEMENT)), COVERAGE_UPDATES, 1e-2)
+        # What is left to the VGG are speeds, where the slope of refined centroids is not that of the motion.
+        patches, displacement = read_patches(encoder, selection, fraction), 0.0
     network = encoder.network.train()
-
-    def crop_errors() -> tuple[Tensor, Tensor]:
-        crops = draw(0.0)
-        corrections, stds = decode(network(crops.images))
-        errors = torch.cat([-crops.place, corrections[:, 2:] - crops.rate], 1)
-        return loss_of(errors, stds), errors[:, 2:]
-
-    descend(network.parameters(), crop_errors, updates, 2e-3)
+    descend(network.parameters(), lambda: vgg_errors(network, draw(displacement), selection.refine), updates, 2e-3)
     out.parent.mkdir(parents=True, exist_ok=True)
     save(out, trained.eval(), small=True)
 
