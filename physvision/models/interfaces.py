@@ -197,10 +197,3 @@ class Decoder(nn.Module):
             appearance: Looks of the clip, read by decoders that are conditioned on them.
         """
         raise NotImplementedError
-
-
-def windows(
-    frames: Shaped[Tensor, "batch times channels height width"], length: int
-) -> Shaped[Tensor, "batch windows length channels height width"]:
-    """Cut all windows of `length` consecutive frames, for an encoder that reads whole windows."""
-    return frames.unfold(1, length, 1).movedim(-1, 2)

@@ -19,7 +19,6 @@ from physvision.models import (
     StateGraph,
     StatePerceptron,
 )
-from physvision.models.interfaces import windows
 from physvision.physics import Hybrid, PhysicsLayer, articulated
 
 MIXED = Coordinates(3, (2, 0))
@@ -62,7 +61,7 @@ def test_states_along_frames_are_those_of_each_window(frames_in, pool):
     tracked = observed.trajectory
     assert observed.positions.shape == (2, 7, 2)
     assert tracked.q.shape == (2, 8 - frames_in, 2)
-    pieces = windows(frames, frames_in)
+    pieces = frames.unfold(1, frames_in, 1).movedim(-1, 2)
     entry = encoder(pieces.flatten(0, 1))
     torch.testing.assert_close(tracked.flatten().q, entry.q)
     torch.testing.assert_close(tracked.flatten().v, entry.v)
