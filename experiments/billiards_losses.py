@@ -1,8 +1,8 @@
-"""Balls on a clean table: which loss of the frames, and what the losses of states are for.
+"""Balls on a clean table: which frame loss, and what the losses of states are for.
 
-The remarks of *End-to-End Differentiable Physics* on its loss are tried: absolute errors of pixels or squared ones,
-the loss without its terms of states (L_enc and L_phys), and a network of two layers in place of the engine. All start
-from one encoder that learned from labels on 10 % of the trials, and are trained equally long.
+Tests what *End-to-End Differentiable Physics* says of its loss: an L1 or an L2 loss of the frames, training without
+the losses of states (L_enc and L_phys), and a network of two layers in place of the engine. All start from one encoder
+that learned from labels on 10 % of the trials, and are trained equally long.
 
     physvision generate billiards --trials 600 --out data/billiards
     python experiments/billiards_losses.py [--updates 100] [--data data/billiards]

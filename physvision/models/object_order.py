@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from physvision.core import State
@@ -18,6 +17,8 @@ from physvision.models.segmentation import match_order
 _COORDINATES = 3
 # A detection without confidence may still take the slot of an object.
 _MIN_CONFIDENCE = 0.05
+# Larger than the distance of any two colors from 0 to 1, so that every object has a slot.
+_MAX_COLOR_DISTANCE = 2.0
 
 
 def aligned(
@@ -75,8 +76,9 @@ def ordered_by_color(observation: Observation, colors: Float[Tensor, "slots 3"])
     weight = _weight(observation)
     codes = observation.appearance.code.unflatten(1, (len(colors), -1))[..., :3]
     own = (weight[..., None] * codes).sum(0) / weight.sum(0)[:, None].clamp_min(1e-6)
-    order = linear_sum_assignment(torch.cdist(colors.to(own), own).cpu().numpy())[1]
-    return reordered(observation, torch.from_numpy(order).to(own.device).expand(len(weight), -1))
+    certain = torch.ones_like(own[None, :, 0])
+    order = match_order(colors.to(own)[None], certain, own[None], certain, _MAX_COLOR_DISTANCE)
+    return reordered(observation, order.expand(len(weight), -1))
 
 
 def reordered(observation: Observation, order: Int[Tensor, "batch slots"]) -> Observation:

@@ -222,13 +222,13 @@ def find_instances(logits: Float[Tensor, "batch 2 rows columns"], slots: int, se
 
 
 def match_order(
-    reference: Float[Tensor, "batch slots 2"],
+    reference: Float[Tensor, "batch slots numbers"],
     reference_weight: Float[Tensor, "batch slots"],
-    positions: Float[Tensor, "batch slots 2"],
+    positions: Float[Tensor, "batch slots numbers"],
     weight: Float[Tensor, "batch slots"],
     max_distance: float,
 ) -> Int[Tensor, "batch slots"]:
-    """Assign positions to reference slots at the least total distance (Hungarian algorithm).
+    """Assign positions, or colors, to reference slots at the least total distance (Hungarian algorithm).
 
     Args:
         reference: Expected position of each slot.

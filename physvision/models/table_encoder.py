@@ -73,8 +73,15 @@ class Reading:
     def mask_crops(self, boxes: Float[Tensor, "boxes 4"], side: int) -> Float[Tensor, "boxes times side side"]:
         """Mask of each ball in the last frames, in its box."""
         masks = torch.stack([frame.masks for frame in self.linked[-FRAMES:]], 2).flatten(0, 1)
-        # The center of cell k of a mask is at pixel 2 k + ½.
-        return crop(masks, boxes - 0.5, side, 0.5)
+        return _crop_masks(masks, boxes, side)
+
+
+def _crop_masks(
+    masks: Float[Tensor, "batch channels rows columns"], boxes: Float[Tensor, "boxes 4"], side: int
+) -> Float[Tensor, "boxes channels side side"]:
+    """Sample boxes, px of the frame, of masks of half its resolution."""
+    # The center of cell k of a mask is at pixel 2 k + ½.
+    return crop(masks, boxes - 0.5, side, 0.5)
 
 
 class TableEncoder(SegmentingEncoder):
@@ -196,8 +203,7 @@ class TableEncoder(SegmentingEncoder):
         centers = torch.stack([frame.centroids for frame in instances], 1).detach()
         masks = torch.stack([frame.masks for frame in instances], 1).flatten(0, 2)[:, None]
         boxes = boxes_around(centers.flatten(0, 1), CROP_EXTENT)
-        # The center of cell k of a mask is at pixel 2 k + ½.
-        layers = crop(images, boxes, self.crops.side), crop(masks, boxes - 0.5, self.crops.side, 0.5)
+        layers = crop(images, boxes, self.crops.side), _crop_masks(masks, boxes, self.crops.side)
         inside = samples_inside(boxes, self.crops.side, self.size)
         refined = centers + self.coverage(torch.cat(layers, 1), inside, CROP_EXTENT).reshape(centers.shape)
         return [replace(frame, centroids=places) for frame, places in zip(instances, refined.unbind(1), strict=True)]
