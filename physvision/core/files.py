@@ -1,25 +1,44 @@
-"""Write files whole or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_whole(path: Path, *parts: bytes | memoryview) -> None:
-    """Write a file all at once: flushed to the disk under a hidden name beside it, then renamed.
+def partial(path: Path) -> Path:
+    """Hidden name of a file until it is complete, with the number of the writing process."""
+    return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a hidden path to write a file at, which is flushed to the disk and renamed, or removed after an error.
 
     Raises:
         OSError: The file cannot be written; an existing one stays untouched.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = partial(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.writelines(parts)
-            file.flush()
+        yield hidden
+        with hidden.open("rb") as file:
             os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def remove_stale_partials(folder: Path) -> None:
+    """Remove the files that killed processes left under hidden names."""
+    for path in folder.glob(".*.partial*"):
+        if writer := re.search(r"\.(\d+)\.partial", path.name):
+            try:
+                os.kill(int(writer[1]), 0)
+            except ProcessLookupError:
+                path.unlink(missing_ok=True)
+            except PermissionError:
+                pass  # it runs, as another user

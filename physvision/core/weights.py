@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError, TrainingError
-from physvision.core.files import write_whole
+from physvision.core.files import atomic_path, remove_stale_partials
 from physvision.core.resources import StrPath
 
 # Size of a configuration in characters, an MJCF model included.
@@ -36,7 +36,8 @@ def write_weights(path: StrPath, tensors: Mapping[str, Tensor], configuration: M
     data = save(arrays, {"format": kind, "configuration": json.dumps(dict(configuration))})
     try:
         # Written by Python, since save_file makes files that only their owner can read.
-        write_whole(path, *_ordered(data))
+        with atomic_path(path) as hidden, hidden.open("wb") as file:
+            file.writelines(_ordered(data))
     except OSError as error:
         raise FileError(f"{path}: cannot be written ({error.strerror or error})") from error
     return path
@@ -99,7 +100,9 @@ def write_atomically(checkpoint: dict[str, Any], path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)
     try:
-        write_whole(path, buffer.getbuffer())
+        with atomic_path(path) as hidden:
+            remove_stale_partials(path.parent)
+            hidden.write_bytes(buffer.getbuffer())
     except OSError as error:
         raise TrainingError(
             f"{path}: the checkpoint cannot be written ({error.strerror}); the previous one is kept. Free "

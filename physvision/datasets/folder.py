@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from physvision.core import DataError, FileError, InputError
 from physvision.core.checks import check_count
-from physvision.core.files import write_whole
+from physvision.core.files import atomic_path, remove_stale_partials
 from physvision.core.serialization import build_dataclass
 
 Split = Literal["train", "valid", "test"]
@@ -172,6 +172,7 @@ class DataFolder:
 
     def _describe(self, description: dict) -> None:
         data = (json.dumps(description, indent=1) + "\n").encode()
+        remove_stale_partials(self.path)
         names = {entry.name for entry in self.path.iterdir()}
         ours = self.checksums().get(DESCRIPTION) == _digest(data)
         if not ours and DESCRIPTION in names:
@@ -179,15 +180,13 @@ class DataFolder:
         elif not ours:
             # A first run that was killed leaves the checksum of a description that it did not come to write.
             leftovers = {CHECKSUMS} if set(self.checksums()) <= {DESCRIPTION} else set()
-            foreign = sorted(names - leftovers - {f".{name}.partial" for name in (CHECKSUMS, DESCRIPTION)})
+            foreign = sorted(names - leftovers)
             if foreign:
                 raise DataError(
                     f"{self.path}: holds other files ({', '.join(foreign[:3])}{' …' if len(foreign) > 3 else ''}) and "
                     "no data set; nothing was written. Choose an empty folder"
                 )
             (self.path / CHECKSUMS).unlink(missing_ok=True)
-        for leftover in self.path.glob(".*.partial"):
-            leftover.unlink()
         if not ours or DESCRIPTION not in names or (self.path / DESCRIPTION).read_bytes() != data:
             self._commit(DESCRIPTION, data)
 
@@ -226,7 +225,8 @@ class DataFolder:
 
     def _write(self, name: str, data: bytes) -> None:
         try:
-            write_whole(self.path / name, data)
+            with atomic_path(self.path / name) as hidden:
+                hidden.write_bytes(data)
         except OSError as error:
             raise FileError(
                 f"{self.path / name}: cannot be written ({error.strerror}); what is complete is kept. "

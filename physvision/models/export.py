@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from physvision.core import CheckpointError, InputError, Scene, State, UnsupportedError
+from physvision.core.files import atomic_path
 from physvision.models import PredictiveAutoencoder
 from physvision.models.checkpoints import check_weights_match, load, read_checkpoint, save
 from physvision.perception.flow import PyramidFlow, save_flow
 from physvision.report import OutputFolder
-from physvision.report.output import written_whole
 
 # Largest relative difference of outputs: float32 sums of some ten thousand terms, added in another order, differ by
 # about the square root of that many units in the last place.
@@ -125,7 +125,7 @@ def export_programs(
         }
         for name, (module, example, outputs) in parts.items():
             path = folder / f"{name}.{'onnx' if format == 'onnx' else 'pt2'}"
-            with written_whole(path) as hidden:
+            with atomic_path(path) as hidden:
                 # Traced with two samples, tried with another number of them: the batch stays free.
                 runtime = _write(module.eval(), example[:2], outputs, hidden, scene, format)
                 error = _difference(module, runtime, example)

@@ -20,13 +20,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from physvision import report
 from physvision.core import FileError, PhysvisionError, State, StrPath
+from physvision.core.files import atomic_path
 from physvision.prediction.confidence import confidence, limit_by_frames
 from physvision.prediction.domain_check import MismatchError
 from physvision.prediction.mechanics import outlines, parameter_rows
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor, Video
 from physvision.prediction.report_page import ReportData, prediction_page
-from physvision.report.output import written_whole
 from physvision.report.spreadsheet import write_csv
 from physvision.video import Conversion, SceneStream
 
@@ -275,7 +275,7 @@ def _write_future(path: Path, data: ReportData) -> Path:
         for index in np.flatnonzero(segment.present[-1].numpy()).tolist()
     ]
     try:
-        with written_whole(path) as hidden:
+        with atomic_path(path) as hidden:
             write_csv(hidden, head, rows)
         return path
     except OSError as error:

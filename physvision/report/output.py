@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from physvision.core import FileError, StrPath
-
-
-def partial(path: Path) -> Path:
-    """Hidden name of a file until it is complete, with the number of the writing process."""
-    return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Yield a hidden name to write a file under, which gets its own name at the end and is removed after an error."""
-    hidden = partial(path)
-    try:
-        yield hidden
-        hidden.replace(path)
-    finally:
-        hidden.unlink(missing_ok=True)
+from physvision.core.files import partial, remove_stale_partials
 
 
 class OutputFolder:
@@ -49,10 +30,7 @@ class OutputFolder:
             probe.unlink()
         except OSError as error:
             raise FileError(f"{self.path}: cannot {action} ({error.strerror}); choose another output folder") from error
-        for path in self.path.glob(".*.partial*"):
-            writer = re.search(r"\.(\d+)\.partial", path.name)
-            if writer and not _is_running(int(writer[1])):
-                path.unlink(missing_ok=True)
+        remove_stale_partials(self.path)
         return self.path
 
     def __exit__(self, kind, error, traceback) -> None:
@@ -60,13 +38,3 @@ class OutputFolder:
             for path in self._created:
                 if path.is_dir() and not any(path.iterdir()):
                     path.rmdir()
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

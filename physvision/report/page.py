@@ -8,8 +8,8 @@ from pathlib import Path
 from string import Template
 
 from physvision.core import FileError
+from physvision.core.files import atomic_path
 from physvision.report.markup import Markup, to_html
-from physvision.report.output import written_whole
 
 
 class Page:
@@ -53,7 +53,7 @@ class Page:
             FileError: The file cannot be written.
         """
         try:
-            with written_whole(path) as hidden:
+            with atomic_path(path) as hidden:
                 hidden.write_text(self.text, encoding="utf-8")
         except OSError as error:
             raise FileError(f"{path}: cannot be written ({error.strerror}); make room and run again") from error

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from physvision.core import FileError
-from physvision.report.output import partial, written_whole
+from physvision.core.files import atomic_path, partial
 
 
 class StateTables:
@@ -86,7 +86,7 @@ class StateTables:
         paths = [self.folder / "states.csv", self.folder / "states.npz"]
         try:
             self._csv_path.replace(paths[0])
-            with written_whole(paths[1]) as archive:
+            with atomic_path(paths[1]) as archive:
                 self._write_archive(archive)
         except OSError as error:
             raise self._failure(error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from physvision.core import Clip, FileError, InputError, ShapeError, StrPath, VideoError
 from physvision.core.checks import check_positive
+from physvision.core.files import partial
 from physvision.video.decoding import set_thread_count
 
 FrameRate = int | float | Fraction
@@ -91,7 +91,7 @@ class VideoWriter:
         if not self.path.parent.is_dir():
             raise FileError(f"{self.path}: not written, there is no folder {self.path.parent}")
         self.frames = 0
-        self._partial = self.path.with_name(f".{self.path.stem}.{os.getpid()}.partial{suffix}")
+        self._partial = partial(self.path)
         self._container: OutputContainer | None = None
         self._format = _FORMATS.get(suffix)
         self._shape: tuple[int, ...] = ()

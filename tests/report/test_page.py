@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from physvision.core import FileError
+from physvision.core.files import partial
 from physvision.report import OutputFolder, Page, ParameterRow, image_strip, parameter_table, table
-from physvision.report.output import partial
 
 
 def test_texts_are_escaped_and_markup_is_not(tmp_path):
