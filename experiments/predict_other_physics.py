@@ -21,7 +21,7 @@ import numpy as np
 
 from physvision.core import InputError
 from physvision.prediction import Predictor
-from physvision.prediction.settings import DEFAULT_SETTINGS
+from physvision.prediction.settings import SETTINGS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from prediction.other_physics import RADIUS, Discs, Rods, discs, draw_discs, draw_rods, rods
@@ -104,7 +104,7 @@ def run(predictor: Predictor, physics: Discs | Rods, seed: int) -> Outcome:
     now_std = prediction.state_std.q.numpy().reshape(*now.shape[:-1], -1)[..., : now.shape[-1]]
     estimates = {item.parameter.name: item for item in prediction.parameters if item.is_estimated}
     ahead = residual(prediction.predicted.q, x[prediction.frames.numpy()])
-    settings = DEFAULT_SETTINGS
+    settings = SETTINGS
     reach = settings.confident_radii * RADIUS if is_table else settings.confident_angle
     announced = prediction.predicted_confidence.numpy().ravel()
     right, known = (np.linalg.norm(ahead, axis=-1) < reach).ravel(), np.isfinite(announced)

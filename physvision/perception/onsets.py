@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from physvision.perception.settings import DEFAULT_SETTINGS, OnsetSettings
+from physvision.perception.settings import DEFAULT_SETTINGS
 from physvision.video import AudioTrack
 
 
-def detect_onsets(audio: AudioTrack, settings: OnsetSettings = DEFAULT_SETTINGS.onsets) -> Float[np.ndarray, " onsets"]:
+def detect_onsets(audio: AudioTrack) -> Float[np.ndarray, " onsets"]:
     """Detect the onsets of impacts, in seconds since the clip's first frame.
 
     The audio is high-pass filtered by differences between successive samples, which suppress hum and wind. Its power in
     each short block is compared with the mean power just before.
     """
+    settings = DEFAULT_SETTINGS.onsets
     differences = np.abs(np.diff(audio.samples.mean(1)))
     block_samples = max(1, round(settings.block * audio.sample_rate))
     blocks = differences[: len(differences) // block_samples * block_samples].reshape(-1, block_samples)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from physvision.core import Scene, SceneObject
-from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
+from physvision.prediction.settings import SETTINGS
 
 Frames = Float[np.ndarray, "frames height width channels"]
 Outline = Float[np.ndarray, "frames points 2"]
@@ -27,17 +27,15 @@ class AppearanceCheck:
         objects: Objects with a color.
         frames: Frames from 0 to 1.
         outlines: Points of each object in the image, px.
-        settings: Tolerances of colors and distances.
     """
 
     objects: Sequence[SceneObject]
     frames: Frames
     outlines: Sequence[Outline]
-    settings: PredictionSettings = DEFAULT_SETTINGS
 
     def line_colors(self) -> list[np.ndarray]:
         """Scale the objects' colors to the brightness in the middle of their lines, since blur dims thin lines."""
-        colors, margin = self._object_colors(), self.settings.line_samples // 4
+        colors, margin = self._object_colors(), SETTINGS.line_samples // 4
         gains = [
             np.median(_sample(self.frames, self._line_points(outline)[:, margin:-margin]) @ color) / (color @ color)
             for outline, color in zip(self.outlines, colors, strict=True)
@@ -46,7 +44,7 @@ class AppearanceCheck:
 
     def color_match_along_lines(self, colors: Sequence[np.ndarray]) -> PerObject:
         """Fraction of each line where the image has its color, or that of an object at the same position."""
-        width = self.settings.line_width * max(self.frames.shape[1:3])
+        width = SETTINGS.line_width * max(self.frames.shape[1:3])
         fractions = []
         for outline in self.outlines:
             points = self._line_points(outline)
@@ -60,8 +58,8 @@ class AppearanceCheck:
 
     def line_ends(self, colors: Sequence[np.ndarray]) -> PerObject:
         """End of the color of each object's last line, relative to the line's length; NaN where it is not visible."""
-        ends, samples = [], self.settings.line_samples
-        steps = np.arange(0.5, 1 + self.settings.line_extension, 0.5 / samples)
+        ends, samples = [], SETTINGS.line_samples
+        steps = np.arange(0.5, 1 + SETTINGS.line_extension, 0.5 / samples)
         for outline, color in zip(self.outlines, colors, strict=True):
             points = outline[:, -2:-1] + (outline[:, -1:] - outline[:, -2:-1]) * steps[:, None]
             matches = self._matches(_sample(self.frames, points), color)
@@ -73,7 +71,7 @@ class AppearanceCheck:
         """Fraction of the foreground that belongs to none of the objects' lines."""
         height, width = self.frames.shape[1:3]
         foreground = ~self._matches(self.frames, np.median(self.frames, (1, 2), keepdims=True))
-        line_width, fractions = round(2 * self.settings.line_margin * max(height, width)), []
+        line_width, fractions = round(2 * SETTINGS.line_margin * max(height, width)), []
         for index, mask in enumerate(foreground):
             canvas = np.zeros((height, width), np.uint8)
             for outline in self.outlines:
@@ -93,7 +91,7 @@ class AppearanceCheck:
         sizes = np.full(centers.shape[:2], np.nan)
         for number, color in enumerate(self._object_colors()):
             radius = self.objects[number].radius or 1.0
-            margin = self.settings.ring_radius * radius
+            margin = SETTINGS.ring_radius * radius
             distance = np.linalg.norm(centers - centers[:, number : number + 1], axis=-1)
             distance[:, number] = np.inf
             inside = (centers[:, number] > margin) & (centers[:, number] < [width - margin, height - margin])
@@ -104,8 +102,8 @@ class AppearanceCheck:
                 contrast = np.linalg.norm(color - background[index])
                 error = np.linalg.norm(self.frames[index, rows, columns] - color, axis=-1)
                 coverage = np.clip(1 - error / contrast, 0, 1)
-                disc = radial < self.settings.disc_radius
-                offset = coverage[(radial > self.settings.disc_radius) & (radial < self.settings.ring_radius)].mean()
+                disc = radial < SETTINGS.disc_radius
+                offset = coverage[(radial > SETTINGS.disc_radius) & (radial < SETTINGS.ring_radius)].mean()
                 area = ((coverage - offset) / max(1 - offset, 1e-3))[disc].sum()
                 sizes[index, number] = np.sqrt(max(area, 0.0) / np.pi) / radius
         return sizes
@@ -130,11 +128,11 @@ class AppearanceCheck:
         return [np.array((item.color or (0.0,) * 3)[:channels], np.float32) for item in self.objects]
 
     def _matches(self, pixels: np.ndarray, color: np.ndarray) -> np.ndarray:
-        return np.abs(pixels - color).mean(-1) < self.settings.max_color_error
+        return np.abs(pixels - color).mean(-1) < SETTINGS.max_color_error
 
     def _line_points(self, outline: Outline) -> Float[np.ndarray, "frames samples 2"]:
         """Sample points along a polyline, at equal steps of each segment."""
-        fractions = (np.arange(self.settings.line_samples) + 0.5)[:, None] / self.settings.line_samples
+        fractions = (np.arange(SETTINGS.line_samples) + 0.5)[:, None] / SETTINGS.line_samples
         starts, ends = outline[:, :-1, None], outline[:, 1:, None]
         points = starts * (1 - fractions) + ends * fractions
         return points.reshape(len(outline), -1, 2)
@@ -190,19 +188,17 @@ def describe_color_mismatch(scene: Scene, counts: Int[np.ndarray, "frames colors
     return mismatches
 
 
-def count_colored_objects(
-    scene: Scene, frame: UInt8[np.ndarray, "height width 3"], settings: PredictionSettings = DEFAULT_SETTINGS
-) -> list[int]:
+def count_colored_objects(scene: Scene, frame: UInt8[np.ndarray, "height width 3"]) -> list[int]:
     """Count the blobs of each object's color in a frame, and at the end those of other colors."""
     colors = np.array([item.color for item in scene.objects])
     pixels = frame.astype(np.float32) / 255
     background = np.median(pixels.reshape(-1, 3), 0)
     distance = np.linalg.norm(pixels[..., None, :] - colors.astype(np.float32), axis=-1)
-    min_areas = [np.pi * (item.radius or 1.0) ** 2 * settings.min_blob_area for item in scene.objects]
-    nearest, is_similar = distance.argmin(-1), distance < settings.color_distance
+    min_areas = [np.pi * (item.radius or 1.0) ** 2 * SETTINGS.min_blob_area for item in scene.objects]
+    nearest, is_similar = distance.argmin(-1), distance < SETTINGS.color_distance
     masks = [is_similar[..., index] & (nearest == index) for index in range(len(colors))]
-    is_foreground = np.linalg.norm(pixels - background, axis=-1) > settings.background_distance
-    masks.append(is_foreground & (distance.min(-1) > settings.background_distance))
+    is_foreground = np.linalg.norm(pixels - background, axis=-1) > SETTINGS.background_distance
+    masks.append(is_foreground & (distance.min(-1) > SETTINGS.background_distance))
     return [_count_blobs(mask, area) for mask, area in zip(masks, [*min_areas, min(min_areas)], strict=True)]
 
 

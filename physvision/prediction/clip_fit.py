@@ -24,7 +24,7 @@ from physvision.estimation.window_fit import WindowEstimate, WindowProblem
 from physvision.models import PredictiveAutoencoder
 from physvision.prediction.clip_parameters import ParameterEstimate, clip_parameters
 from physvision.prediction.observation_noise import ObservationNoise
-from physvision.prediction.settings import DEFAULT_FIT_SETTINGS, ClipFitSettings
+from physvision.prediction.settings import FIT_SETTINGS
 
 # Fraction of a normal distribution within one standard deviation.
 _ONE_STD = 0.683
@@ -59,14 +59,13 @@ class ClipFit:
         noise: Errors of the encoder's observations.
     """
 
-    def __init__(self, model: PredictiveAutoencoder, settings: ClipFitSettings = DEFAULT_FIT_SETTINGS) -> None:
+    def __init__(self, model: PredictiveAutoencoder) -> None:
         """Start the fit of a clip.
 
         Args:
             model: Model with a scene, whose engine has parameters that a clip may determine.
-            settings: Tuning numbers.
         """
-        parameters, scene = clip_parameters(model), model.scene
+        parameters, scene, settings = clip_parameters(model), model.scene, FIT_SETTINGS
         assert parameters is not None
         assert scene is not None
         self.parameters, self.settings, self.engine = parameters, settings, model.engine

@@ -15,18 +15,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import Scene
-from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
+from physvision.prediction.settings import SETTINGS
 
 
-def confidence(
-    std: Float[Tensor, "frames positions"], scene: Scene, settings: PredictionSettings = DEFAULT_SETTINGS
-) -> Float[Tensor, "frames objects"]:
+def confidence(std: Float[Tensor, "frames positions"], scene: Scene) -> Float[Tensor, "frames objects"]:
     """Probability that the estimated position of each object is correct; NaN where the standard deviation is unknown.
 
     Args:
         std: Standard deviations of the coordinates of all objects.
         scene: Meaning of these coordinates.
-        settings: Largest errors of a correct position.
     """
     units = list(scene.coordinates.values())
     object_std = std.unflatten(-1, (len(scene.objects), len(units)))
@@ -34,9 +31,9 @@ def confidence(
     if plane:
         radius = torch.tensor([item.radius or 1.0 for item in scene.objects]).to(std)
         variance = object_std[..., plane].square().mean(-1)
-        return -torch.expm1(-0.5 * (settings.confident_radii * radius).square() / variance.clamp_min(1e-12))
+        return -torch.expm1(-0.5 * (SETTINGS.confident_radii * radius).square() / variance.clamp_min(1e-12))
     widest = object_std.amax(-1).clamp_min(1e-9)
-    return torch.special.erf(settings.confident_angle / (math.sqrt(2) * widest))
+    return torch.special.erf(SETTINGS.confident_angle / (math.sqrt(2) * widest))
 
 
 def limit_by_frames(
@@ -53,8 +50,8 @@ def limit_by_frames(
     return torch.where(is_shown, confidence, torch.minimum(confidence, score[:, None]))
 
 
-def describe(scene: Scene, settings: PredictionSettings = DEFAULT_SETTINGS) -> str:
+def describe(scene: Scene) -> str:
     """Describe what confidence means in a scene."""
     if "px" in scene.coordinates.values():
-        return f"probability that an object is within {settings.confident_radii:g} radii of its estimated position"
-    return f"probability that an object is within {settings.confident_angle:g} rad of its estimated position"
+        return f"probability that an object is within {SETTINGS.confident_radii:g} radii of its estimated position"
+    return f"probability that an object is within {SETTINGS.confident_angle:g} rad of its estimated position"

@@ -14,7 +14,7 @@ from physvision.prediction.clip_fit import ClipFit
 from physvision.prediction.law_check import law_differences
 from physvision.prediction.mechanics import outlines
 from physvision.prediction.prediction import Difference, Segment
-from physvision.prediction.settings import DEFAULT_SETTINGS, PredictionSettings
+from physvision.prediction.settings import SETTINGS
 
 
 class MismatchError(InputError):
@@ -31,7 +31,6 @@ class DomainCheck:
         source: str,
         *,
         force: bool = False,
-        settings: PredictionSettings = DEFAULT_SETTINGS,
     ) -> None:
         """Start the check of a video.
 
@@ -40,11 +39,10 @@ class DomainCheck:
             device: Device of the model.
             source: Name of the video in messages.
             force: If true, differences are warnings only.
-            settings: Limits of the differences.
         """
         assert model.scene is not None
         self._model, self._scene, self._source, self._force = model, model.scene, source, force
-        self._device, self._settings = device, settings
+        self._device = device
         objects = list(enumerate(self._scene.objects))
         self._lines = [index for index, item in objects if len(item.points) > 1]
         self._discs = [index for index, item in objects if item.radius and index not in self._lines]
@@ -59,19 +57,19 @@ class DomainCheck:
         Raises:
             MismatchError: The first frames of the video are outside the model's domain.
         """
-        settings, self._fit = self._settings, segment.fit
+        self._fit = segment.fit
         indices = np.arange(-self._frames % self._stride, len(segment.frames), self._stride)
         if len(indices):
             values = {"frame": self._frames + indices, **self._measure(segment, indices)}
             earlier = self._measurements or {name: value[:0] for name, value in values.items()}
             self._measurements = {name: np.concatenate([earlier[name], value]) for name, value in values.items()}
-        is_early = self._frames < settings.first_frames
+        is_early = self._frames < SETTINGS.first_frames
         self._frames += len(segment.frames)
-        while len(self._measurements["frame"]) > settings.max_sampled_frames:
+        while len(self._measurements["frame"]) > SETTINGS.max_sampled_frames:
             self._stride *= 2
             retained = self._measurements["frame"] % self._stride == 0
             self._measurements = {name: value[retained] for name, value in self._measurements.items()}
-        if is_early and self._frames >= settings.min_frames:
+        if is_early and self._frames >= SETTINGS.min_frames:
             self._reject_mismatch()
 
     def finish(self) -> None:
@@ -80,7 +78,7 @@ class DomainCheck:
         Raises:
             MismatchError: The video is outside the model's domain.
         """
-        if self._frames < self._settings.min_frames:
+        if self._frames < SETTINGS.min_frames:
             self._reject_mismatch()
 
     def _reject_mismatch(self) -> None:
@@ -104,7 +102,7 @@ class DomainCheck:
         scene, frames = self._scene, [segment.frames[index].frame for index in indices]
         values = {"reprojection_score": segment.reprojection_score.numpy()[indices]}
         if scene.color == "rgb" and self._has_colors:
-            values["color_counts"] = np.array([count_colored_objects(scene, frame, self._settings) for frame in frames])
+            values["color_counts"] = np.array([count_colored_objects(scene, frame) for frame in frames])
         state = State(segment.states.q[indices], segment.states.v[indices]).to(self._device)
         rendered = outlines(self._model, scene, state) if self._has_colors else []
         if rendered:
@@ -114,7 +112,6 @@ class DomainCheck:
                     [scene.objects[index] for index in group],
                     scaled_frames,
                     [rendered[index] for index in group],
-                    self._settings,
                 )
                 for group in (self._lines, self._discs)
             )
@@ -146,7 +143,7 @@ class DomainCheck:
                 yield from self._line_differences(scene.objects[index], float(fraction), ends)
         if "surplus" in values:
             fraction = float(np.median(values["surplus"]))
-            warning, severe = self._settings.max_surplus
+            warning, severe = SETTINGS.max_surplus
             if fraction > warning:
                 yield Difference(fraction > severe, f"{fraction:.0%} of the foreground belongs to none of the objects")
         if "size" in values:
@@ -156,7 +153,7 @@ class DomainCheck:
             yield from law_differences(self._fit, scene)
 
     def _line_differences(self, item: SceneObject, mismatch: float, ends: np.ndarray) -> Iterator[Difference]:
-        warning, severe = self._settings.max_other_color
+        warning, severe = SETTINGS.max_other_color
         if mismatch > warning:
             yield Difference(
                 mismatch > severe,
@@ -165,19 +162,19 @@ class DomainCheck:
             )
         is_last = item.name == self._scene.objects[self._lines[-1]].name
         end = _finite_median(ends)
-        low, high = self._settings.last_line_ends if is_last else self._settings.inner_line_ends
+        low, high = SETTINGS.last_line_ends if is_last else SETTINGS.inner_line_ends
         if not low <= end <= high:
             yield Difference(False, f"{item.name} ends at {end:.2f} of the length that the checkpoint expects")
 
     def _disc_differences(self, item: SceneObject, sizes: np.ndarray, cut: float) -> Iterator[Difference]:
-        size, (warning, severe) = _finite_median(sizes), self._settings.max_radius_error
+        size, (warning, severe) = _finite_median(sizes), SETTINGS.max_radius_error
         if abs(size - 1) > warning:
             yield Difference(
                 abs(size - 1) > severe,
                 f"{item.name} has {size:.2f} times the radius of {item.radius:g} that the checkpoint expects, so its "
                 "contacts are elsewhere",
             )
-        if cut > self._settings.max_cut_frames:
+        if cut > SETTINGS.max_cut_frames:
             yield Difference(
                 False,
                 f"the border of the image cuts off {item.name} in {cut:.0%} of the frames: the crop is displaced or "

@@ -177,10 +177,11 @@ class Predictor:
         # An encoder's own fit of each window is left out where the clip is fitted, unless it is photometric: the fit of
         # the clip needs its accuracy.
         observed = self.model.observe(windows, fitted=self.model.photometric is not None)
-        observation = self.model.encoder.linked(observed, stream_state.observation, self._colors())
+        is_first = stream_state.observation is None
+        colors = self._colors() if is_first else None
+        observation = self.model.encoder.linked(observed, stream_state.observation, colors)
         # Where the encoder estimates the properties, they are not fitted.
-        is_first, has_properties = stream_state.observation is None, bool(observation.property_std)
-        if is_first and self.adapt and not has_properties and clip_parameters(self.model) is not None:
+        if is_first and self.adapt and not observation.property_std and clip_parameters(self.model) is not None:
             stream_state.fit = ClipFit(self.model)
         stream_state.observation = observation
         return observation

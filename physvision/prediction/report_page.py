@@ -17,7 +17,7 @@ from physvision.prediction.confidence import describe
 from physvision.prediction.mechanics import energy, outlines
 from physvision.prediction.prediction import Segment
 from physvision.prediction.predictor import Predictor
-from physvision.prediction.settings import DEFAULT_SETTINGS
+from physvision.prediction.settings import SETTINGS
 from physvision.report.charts import CurveStyle
 from physvision.report.palette import OBJECTS, TEXT, WARN
 from physvision.video import SceneStream
@@ -107,7 +107,7 @@ class ReportData:
 
     def notes(self) -> list[str]:
         """Warnings and remarks on the results."""
-        rows, settings = self.rows, DEFAULT_SETTINGS
+        rows, settings = self.rows, SETTINGS
         notes = [*self.warnings, *self.stream.notes]
         if self.interruption:
             notes.insert(0, f"{self.interruption}: these results end at {rows['time'][-1]:.2f} s of the video.")

@@ -66,7 +66,7 @@ class PredictionSettings:
     max_interval_error: float = 0.25
 
 
-DEFAULT_SETTINGS = PredictionSettings()
+SETTINGS = PredictionSettings()
 
 
 @dataclass(frozen=True)
@@ -152,4 +152,4 @@ class ClipFitSettings:
     still_quantile: float = 0.95
 
 
-DEFAULT_FIT_SETTINGS = ClipFitSettings()
+FIT_SETTINGS = ClipFitSettings()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from perception.table import RADIUS, SIZE, clip
+from models.table_clips import RADIUS, SIZE, clip
 
 from physvision.core import ShapeError, State
 from physvision.models import ObjectDecoder, Observation, TableCamera, VggDecoder, learned_table, table

@@ -1,4 +1,4 @@
-"""Clips of discs whose places are known, drawn with exact coverage."""
+"""Clips of discs with exact coverage, and the true positions of the discs."""
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ SIZE, RADIUS = 64, 3.2
 
 
 def clip(colors, frames=60, seed=0, background=0.0, noise=0.0, speed=1.2):
-    """Frames of 0 to 1, (frames, 3, SIZE, SIZE), and true places, (frames, balls, 2), pixels."""
+    """Frames of 0 to 1, (frames, 3, SIZE, SIZE), and true positions, (frames, balls, 2), pixels."""
     rng = np.random.default_rng(seed)
     count = len(colors)
     angles = rng.uniform(0, 2 * np.pi, count)
