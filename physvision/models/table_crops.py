@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from physvision.core import InputError
 from physvision.core.checks import check_count
 from physvision.models.segmentation import CONTRAST_CHANNELS, DIFFERENCE_GAIN, contrast_channels
 from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES
@@ -40,7 +41,8 @@ class BallCropSettings:
         side: Number of samples along each side. VGG-11 halves it five times, so that 64 leave it 2 × 2 cells.
         colors: If true, crops have saturation and the difference of each color from the background, too: the dark side
             of a ball differs from its shadow in these alone.
-        refine: If true, a `CoverageNetwork` replaces the centroids of the masks, which have half the resolution.
+        refine: If true, a `CoverageNetwork` replaces the centroids of the masks, which have half the resolution. It
+            needs colors.
     """
 
     side: int = 32
@@ -49,6 +51,8 @@ class BallCropSettings:
 
     def __post_init__(self) -> None:
         check_count("side", self.side)
+        if self.refine and not self.colors:
+            raise InputError("crops: refine needs colors, got refine=True with colors=False; set both")
 
 
 def crop_channels(

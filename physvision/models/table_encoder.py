@@ -53,8 +53,7 @@ class Reading:
     """Segmentation of a window and links over its frames, before the network on crops.
 
     Attributes:
-        recent: The last frames; in training in other colors and light.
-        background: Image without balls, likewise.
+        images: Channels of the last frames that crops have; in training of frames in other colors and light.
         clean: Image without balls as it is.
         logits: Logits of the segmentation network in the last frames.
         linked: Balls in all segmented frames, each in its slot.
@@ -62,8 +61,7 @@ class Reading:
         tracks: Positions of the balls on the table.
     """
 
-    recent: Float[Tensor, "batch times 3 height width"]
-    background: Float[Tensor, "batch 3 height width"]
+    images: Float[Tensor, "batch channels height width"]
     clean: Float[Tensor, "batch 3 height width"]
     logits: Float[Tensor, "batch times outputs rows columns"]
     linked: list[Instances]
@@ -155,10 +153,9 @@ class TableEncoder(SegmentingEncoder):
         reading = self.read(frames, context, background)
         with torch.autocast(frames.device.type, enabled=False):
             values, stds = self._properties(reading.tracks, context, self._present(reading.linked))
-            images = crop_channels(reading.recent, reading.background, self.crops.colors)
             centers = self._jittered(reading.linked[-1].centroids)
             boxes = boxes_around(centers.detach(), CROP_EXTENT)
-            channels = [crop(images, boxes, self.crops.side), reading.mask_crops(boxes, self.crops.side)]
+            channels = [crop(reading.images, boxes, self.crops.side), reading.mask_crops(boxes, self.crops.side)]
             if self.flow is not None:
                 channels.append(self.motion_crops(frames, boxes, self.crops.side, reading.tracks, context))
             crops = torch.cat(channels, 1)
@@ -185,21 +182,21 @@ class TableEncoder(SegmentingEncoder):
             background = self._context(frames, context)[1]
         recent, behind = self._augmented(brightness(frames[:, -FRAMES:]), background)
         with torch.autocast(frames.device.type, enabled=False):
+            images = crop_channels(recent, behind, self.crops.colors)
             logits = self._segment(recent, behind)
             times, segmented = self._segment_context(frames, indices, background)
             gaps = [float(later - earlier) for earlier, later in pairwise([*times, frames.shape[1] - FRAMES])]
             linked = link([*segmented, *self._find_recent(logits)], self.settings, [*gaps, *[1.0] * (FRAMES - 1)])
-            linked[-FRAMES:] = self._refined(linked[-FRAMES:], recent, behind)
+            linked[-FRAMES:] = self._refined(linked[-FRAMES:], images)
             times = [*times, *range(frames.shape[1] - FRAMES, frames.shape[1])]
             tracks = self._tracks(linked, times, frames.shape[1], context)
-        return Reading(recent, behind, background, logits, linked, times, tracks)
+        return Reading(images, background, logits, linked, times, tracks)
 
-    def _refined(self, instances: list[Instances], recent: Tensor, background: Tensor) -> list[Instances]:
+    def _refined(self, instances: list[Instances], images: Tensor) -> list[Instances]:
         """Objects of the last frames at the centroids of what they cover in crops of full resolution."""
         if self.coverage is None:
             return instances
-        images = crop_channels(recent, background, True).unflatten(1, (FRAMES, -1)).flatten(0, 1)
-        images = images[:, list(COVERAGE_CONTRAST)]
+        images = images.unflatten(1, (FRAMES, -1)).flatten(0, 1)[:, list(COVERAGE_CONTRAST)]
         centers = torch.stack([frame.centroids for frame in instances], 1).detach()
         masks = torch.stack([frame.masks for frame in instances], 1).flatten(0, 2)[:, None]
         boxes = boxes_around(centers.flatten(0, 1), CROP_EXTENT)

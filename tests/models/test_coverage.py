@@ -1,8 +1,11 @@
 """Centroids of coverage: exact to parts of a pixel where it is proportional to what a crop shows."""
 
+import pytest
 import torch
 from torch import nn
 
+from physvision.core import InputError
+from physvision.models import BallCropSettings
 from physvision.models.coverage import CoverageNetwork
 
 EXTENT, SIDE = 20.0, 64
@@ -61,3 +64,8 @@ def test_nothing_is_covered_beyond_the_border_of_a_picture():
     inside[:, :, : SIDE // 2] = 0.0
     middle = CoverageNetwork(2)(torch.ones(1, 2, SIDE, SIDE), inside, EXTENT)
     torch.testing.assert_close(middle, torch.tensor([[0.25 * EXTENT, 0.0]]), atol=0.05, rtol=0)
+
+
+def test_coverage_is_read_from_colors():
+    with pytest.raises(InputError, match="refine needs colors"):
+        BallCropSettings(refine=True)
