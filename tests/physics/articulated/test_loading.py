@@ -111,6 +111,12 @@ def test_files_that_ask_for_too_much_are_refused_before_the_compiler_meets_them(
         articulated.load(str(tmp_path / "outer.xml"))
 
 
+def test_the_time_step_is_that_of_the_call_or_of_the_file():
+    source = two(option='<option timestep="0.004"/>')
+    assert articulated.load(source).dt == 0.01
+    assert articulated.load(source, dt=None).dt == 0.004
+
+
 def test_keyframes_are_states_by_name():
     keys = '<keyframe><key name="up" qpos="0.1 0.2" qvel="1 2"/><key qpos="3 4"/></keyframe>'
     engine = articulated.load(two(rest=keys))

@@ -55,7 +55,7 @@ INITIAL_PENETRATION = ("hold", "keep", "exclude")
 
 def load(
     source: str | os.PathLike[str],
-    dt: float = 0.01,
+    dt: float | None = 0.01,
     base: str = "auto",
     ignore: Sequence[str] = (),
     *,
@@ -69,13 +69,13 @@ def load(
     """Load the engine of an MJCF or URDF model.
 
     Defaults, includes and inertias from geometry are MuJoCo's own. Bodies behind fixed joints keep their names and
-    poses; the file's keyframes are in `engine.keyframes`, its sites in `engine.sites`. Its time step, integrator and
-    sensors are not used. Geoms collide by MuJoCo's rules, with hard contact unless another method is given.
+    poses; the file's keyframes are in `engine.keyframes`, its sites in `engine.sites`. Its integrator and sensors
+    are not used. Geoms collide by MuJoCo's rules, with hard contact unless another method is given.
     `docs/articulated.md` lists all features of MJCF.
 
     Args:
         source: Path of the file, or the XML itself.
-        dt: Length of a step, s.
+        dt: Length of a step, s; None for the file's own.
         base: Base of a root body without a joint: "fixed" to the world, "free" to move, "ground", free to move on the
             plane z = 0, which is added if the file has no plane, or "auto", MuJoCo's choice, which is "fixed".
         ignore: Features that may be left out of the simulation: "contact" (all of it), "pair" (collisions that are
@@ -120,7 +120,8 @@ def load(
         raise_friction(model)
     if initial_penetration == "hold" and settings.by_events:
         pairs = hold_penetrating(model, pairs, SETTINGS.max_initial_penetration)
-    builder = _EngineBuilder(model, ignore, servos, settings, dt, integrator, substeps)
+    step = model.opt.timestep if dt is None else dt
+    builder = _EngineBuilder(model, ignore, servos, settings, step, integrator, substeps)
     engine, rows = builder.build(pairs)
     visual_source = partial(read_visuals, source, tuple(packages), rows, model.nbody - 1)
     engine.visual_source = visual_source
