@@ -14,7 +14,7 @@ import inspect
 import math
 import os
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -117,7 +117,7 @@ def _build_value(value: Any, hint: Any, name: str) -> Any:
 
 
 def _of_type(value: Any, kind: type, arguments: tuple[Any, ...], name: str) -> Any:
-    if issubclass(kind, tuple | list | Sequence) and not issubclass(kind, str):
+    if kind is Iterable or (issubclass(kind, tuple | list | Sequence) and not issubclass(kind, str)):
         return _sequence(value, kind, arguments, name)
     if issubclass(kind, Mapping):
         keys, inner = arguments if len(arguments) == 2 else (Any, Any)

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import yaml
 from jsonargparse import ArgumentParser
-from lightning import LightningDataModule, LightningModule
+from lightning import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from physvision.core import InputError
 from physvision.datasets.modules import DataModule
 from physvision.models.checkpoints import read_checkpoint
 from physvision.options import take_option
-from physvision.trainers.configuration import Training, build_from, read_arguments
+from physvision.trainers.configuration import REFUSED_ARGUMENTS, Training, build_from, read_arguments
 from physvision.trainers.flow import FlowTraining
 from physvision.trainers.module import PredictionTraining
 from physvision.trainers.pixels import PendulumTraining
-from physvision.trainers.trainer_settings import TrainerSettings
 
 _PRINT = "--print_config"
 # Classes of the sections `model` and `data` of each command; without one, `data` names a registered class.
@@ -109,7 +108,7 @@ def build_parser(command: str) -> ArgumentParser:
     )
     parser.add_argument("--ckpt_path", help="checkpoint to resume or to evaluate")
     parser.add_argument("--seed_everything", type=bool | int, default=True, help="seed of all random numbers")
-    parser.add_class_arguments(TrainerSettings, "trainer", fail_untyped=False)
+    parser.add_class_arguments(Trainer, "trainer", skip={*REFUSED_ARGUMENTS}, fail_untyped=False)
     parser.add_class_arguments(model, "model", fail_untyped=False)
     if data is not None:
         parser.add_class_arguments(data, "data", fail_untyped=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,9 @@ from torch.optim.lr_scheduler import LRScheduler
 from physvision.core import InputError, PhysvisionError
 from physvision.core.memory_limit import Budget
 from physvision.core.resources import find_configuration
-from physvision.core.serialization import CLASS, build, build_arguments, build_dataclass, overlay
+from physvision.core.serialization import CLASS, build, build_arguments, overlay
 from physvision.core.yaml_reader import parse_value, read_yaml
 from physvision.trainers import library_parts  # noqa: F401  registers what of Lightning and torch may be named
-from physvision.trainers.trainer_settings import TrainerSettings
 
 Values = dict[str, Any]
 # Arguments of the trainer and of its parts that are folders, and those that are names within a folder.
@@ -34,6 +33,8 @@ _FOLDERS = ("default_root_dir", "dirpath", "save_dir")
 _NAMES = ("filename", "name", "version", "sub_dir", "prefix")
 # Numbers and calls of Python's functions that building a model may take; `billiards.yaml` takes 163 million and 23,000.
 _MAX_NUMBERS, _MAX_CALLS = 1_000_000_000, 10_000_000
+# Arguments of the trainer that take addresses, or objects that nothing on the allow-list makes.
+REFUSED_ARGUMENTS = {"plugins", "model_registry", "enable_autolog_hparams"}
 _SECTIONS = ("seed_everything", "trainer", "model", "data", "optimizer", "lr_scheduler", "ckpt_path")
 
 
@@ -142,7 +143,7 @@ def build_from(
     if seed is not False:
         number = None if seed is True else seed
         _build(lambda given: lightning.seed_everything(given, workers=True), number, "seed_everything")
-    settings = build_dataclass(TrainerSettings, _with_classes(values.get("trainer") or {}), "trainer")
+    settings = _build(_trainer_arguments, values.get("trainer") or {}, "trainer")
     with Budget(_MAX_NUMBERS, _MAX_CALLS):
         module = _build(lambda part: model(**build_arguments(model, part, "model")), values.get("model") or {}, "model")
     source, given = None, values.get("data")
@@ -153,6 +154,14 @@ def build_from(
         source = _build(lambda part: build(part, LightningDataModule, "data"), given, "data")
     _use_optimizer(module, values)
     return Training(module, source, _trainer(settings, values), checkpoint)
+
+
+def _trainer_arguments(trainer: Any) -> Values:
+    """Build the arguments of Lightning's Trainer, all but those that name addresses or plugins."""
+    values = _with_classes(trainer)
+    if refused := REFUSED_ARGUMENTS & set(values):
+        raise InputError(f"trainer: {min(refused)!r} may not be given in a configuration")
+    return build_arguments(Trainer, values, "trainer")
 
 
 def _with_classes(trainer: Any) -> Any:
@@ -180,14 +189,13 @@ def _build(make: Callable[[Any], Any], values: Any, name: str) -> Any:
         raise InputError(f"{name}: cannot be built ({type(error).__name__}: {error})") from error
 
 
-def _trainer(settings: TrainerSettings, values: Values) -> Trainer:
-    arguments = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
-    callbacks = arguments["callbacks"]
+def _trainer(arguments: Values, values: Values) -> Trainer:
+    callbacks = arguments.get("callbacks")
     callbacks = callbacks if isinstance(callbacks, list) else [callbacks] if callbacks else []
-    is_saved = arguments["enable_checkpointing"] is not False and not arguments["barebones"]
+    is_saved = arguments.get("enable_checkpointing") is not False and not arguments.get("barebones")
     if is_saved and not any(isinstance(callback, Checkpoint) for callback in callbacks):
         # The state after the last epoch.
-        folder = Path(arguments["default_root_dir"] or ".") / "checkpoints"
+        folder = Path(arguments.get("default_root_dir") or ".") / "checkpoints"
         callbacks = [*callbacks, ModelCheckpoint(folder, filename="last", save_on_train_epoch_end=True)]
     arguments["callbacks"] = [*callbacks, ConfigurationFile(values)]
     return _build(lambda given: Trainer(**given), arguments, "trainer")
