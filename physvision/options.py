@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from physvision.core.errors import InputError
-from physvision.core.resources import find_configuration
+from physvision.core.resources import find
 from physvision.core.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _split(arguments: list[str], folder: str) -> tuple[list[str], dict[str, Any]
     options, paths = take_option(arguments, _CONFIG, "a path")
     values: dict[str, Any] = {}
     for path in paths:
-        values = overlay(values, read_yaml(find_configuration(path, folder) if folder else path))
+        values = overlay(values, read_yaml(find(path, folder) if folder else path))
     return options, values
 
 

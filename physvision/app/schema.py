@@ -290,10 +290,6 @@ class SavedAnalysis:
     parameters: Mapping[str, float] = field(default_factory=dict)
     scene: str | None = None
 
-    def text(self) -> str:
-        """Return the contents of the file."""
-        return to_json(self)
-
     @classmethod
     def read(cls, text: str) -> SavedAnalysis:
         """Read a saved analysis.

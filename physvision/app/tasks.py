@@ -226,7 +226,7 @@ class Tasks:
             result.motion, session.crop, dict(result.odds), dict(result.rejected), values,
             scene.read_text(encoding="utf-8") if (scene := scene_path(session.folder)).is_file() else None,
         )  # fmt: skip
-        (folder / "analysis.json").write_text(saved.text(), encoding="utf-8")
+        (folder / "analysis.json").write_text(to_json(saved), encoding="utf-8")
         shown = describe_result(result, session.first + (window.start or 0), indices, command)
         return {"result": shown, "files": ["analysis.json"]}
 

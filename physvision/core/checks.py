@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from physvision.core.errors import DeviceError, DtypeError, InputError, ShapeError
 
+Number = TypeVar("Number")
 REAL = (torch.float32, torch.float64)
 MAX_STEPS = 1_000_000  # of a command's simulation, whose states and film would otherwise fill memory and disk
 
@@ -88,3 +90,24 @@ def count_steps(name: str, seconds: float, dt: float) -> int:
             f"{name}: expected at most {MAX_STEPS * dt:g} s, {MAX_STEPS:,} steps of {dt:g} s, got {seconds:g} s"
         )
     return math.ceil(steps - 1e-9)
+
+
+def parse_numbers(
+    name: str, text: str, number: Callable[[str], Number], expected: str, *counts: int
+) -> tuple[Number, ...]:
+    """Parse numbers such as "80,0,480,480", with optional brackets and spaces.
+
+    Args:
+        name: Name of the option in messages.
+        text: Numbers, separated by commas.
+        number: Type of the numbers.
+        expected: Description of the numbers in messages.
+        counts: Allowed numbers of numbers.
+    """
+    try:
+        numbers = tuple(number(part) for part in text.strip(" []()").split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in counts:
+        raise InputError(f"{name}: expected {expected}, got {text!r}")
+    return numbers

@@ -23,33 +23,25 @@ def folder(name: str) -> Path:
     raise FileError(f"the folder {name!r} is missing from this installation of physvision; install it again")
 
 
-def exists(path: Path) -> bool:
-    """Return true if there is a file or folder at `path`, false also of names that no file can have."""
+def is_file(path: Path) -> bool:
+    """Return true if there is a file at `path`, false also of names that no file can have."""
     try:
-        return path.exists()
+        return path.is_file()
     except (OSError, ValueError):
         return False
 
 
-def is_file(path: Path) -> bool:
-    """Return true if there is a file at `path`, false also of names that no file can have."""
-    return exists(path) and path.is_file()
+def find(name: StrPath, kind: str) -> Path:
+    """Locate a file: `name` is its path, or NAME or `kind`/NAME of one that comes with physvision.
 
-
-def find_configuration(name: str, kind: str) -> Path:
-    """Locate a configuration as `find` does; `kind`/NAME is a shipped one where there is no such path."""
-    path = Path(name)
-    return find(path.name if not exists(path) and path.parent.name == kind else name, kind)
-
-
-def find(name: str, kind: str) -> Path:
-    """Locate a file: `name` is an existing path, or the name of a file in the folder `kind`."""
-    path = Path(name)
-    if exists(path):
-        return path
-    shipped = folder(kind) / name
-    if exists(shipped):
-        return shipped
-    suffix = ".safetensors" if kind == "models" else ".yaml"
+    The name of a model needs no suffix.
+    """
+    path, suffix = Path(name), ".safetensors" if kind == "models" else ".yaml"
+    shipped = folder(kind) / (path.name if path.parent.name == kind else path)
+    if kind == "models" and not shipped.suffix:
+        shipped = shipped.with_name(f"{shipped.name}{suffix}")
+    for candidate in (path, shipped):
+        if is_file(candidate):
+            return candidate
     names = ", ".join(sorted(entry.name for entry in folder(kind).iterdir() if entry.suffix == suffix))
-    raise FileError(f"{name!r} is neither a file nor one of the {kind} that come with physvision ({names})")
+    raise FileError(f"{os.fspath(name)!r} is neither a file nor one of the {kind} that come with physvision ({names})")

@@ -56,8 +56,7 @@ class Shard:
         if not _SHARD_NAME.fullmatch(self.file):
             raise InputError(f"file: expected the name of a file such as train-00000.arrow, got {self.file[:100]!r}")
         for name, minimum in (("first", 0), ("trials", 1), ("frames", 1)):
-            if not minimum <= check_count(name, getattr(self, name), minimum) <= _MAX_COUNT:
-                raise InputError(f"{name}: expected at most {_MAX_COUNT:,}, got {getattr(self, name)}")
+            check_count(name, getattr(self, name), minimum, _MAX_COUNT)
 
 
 @dataclass(frozen=True)

@@ -106,12 +106,7 @@ def check_number(
 
 def integer(default: int, minimum: int, maximum: int = 10_000_000) -> Any:
     """Declare a value of a recipe that is an integer from a minimum to a maximum."""
-    return field(default=default, metadata={"check": partial(_check_integer, minimum=minimum, maximum=maximum)})
-
-
-def _check_integer(name: str, value: object, minimum: int, maximum: int) -> None:
-    if check_count(name, value, minimum) > maximum:
-        raise InputError(f"{name}: expected an integer of at most {maximum:,}, got {value}")
+    return field(default=default, metadata={"check": partial(check_count, minimum=minimum, maximum=maximum)})
 
 
 def real(default: Number, minimum: Number, maximum: Number = math.inf, exclusive: bool = False) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from physvision.camera import read_calibration
 from physvision.core import FileError, InputError, PhysvisionError
+from physvision.core.checks import parse_numbers
 from physvision.identification.candidates import FITTING_END
 from physvision.identification.custom_scene import CustomScene
 from physvision.identification.kinds import KINDS, KNOWN_NAMES
@@ -87,8 +88,8 @@ def run_command(arguments: Sequence[str]) -> int:
         known_values["scale"] = _parse_scale(options.scale)
     text = options.object or ""  # four numbers are a box, anything else is a color or a track's name
     clip_options = {
-        "object": _parse_numbers("object", text, 4) if text.count(",") == 3 else text or None,
-        "crop": None if options.crop is None else _parse_numbers("crop", options.crop, 4),
+        "object": parse_numbers("object", text, float, "4 numbers", 4) if text.count(",") == 3 else text or None,
+        "crop": None if options.crop is None else parse_numbers("crop", options.crop, float, "4 numbers", 4),
         "time_range": (options.start, options.stop),
         "fps": options.fps,
         "settings": _settings(options),
@@ -234,19 +235,9 @@ def _parse_scale(text: str) -> KnownValue:
     points, equals, length = text.partition("=")
     if not equals:
         return parse_quantity("scale", "scale", text)
-    x1, y1, x2, y2 = _parse_numbers("scale", points, 4)
+    x1, y1, x2, y2 = parse_numbers("scale", points, float, "4 numbers", 4)
     meters = parse_quantity("scale", "length", length)
     pixels = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     if pixels <= 0 or meters.value <= 0:
         raise InputError(f"scale: expected two points that differ and their distance, such as 185cm, got {text!r}")
     return KnownValue(pixels / meters.value, pixels / meters.value**2 * meters.std)
-
-
-def _parse_numbers(option: str, text: str, count: int) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(number) for number in text.strip(" []()").split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != count:
-        raise InputError(f"{option}: expected {count} numbers, got {text!r}")
-    return numbers

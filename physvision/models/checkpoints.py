@@ -10,9 +10,9 @@ from typing import Any, TypeVar, overload
 import torch
 from torch import Tensor, nn
 
-from physvision.core import CheckpointError, FileError, InputError, serialization
+from physvision.core import CheckpointError, InputError, serialization
 from physvision.core.memory_limit import Budget
-from physvision.core.resources import folder, is_file
+from physvision.core.resources import find, folder, is_file
 from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
 from physvision.perception import flow  # noqa: F401  a configuration may name its parts
@@ -99,7 +99,7 @@ def load(name: str | os.PathLike[str], kind: type[nn.Module] = PredictiveAutoenc
         FileError: there is no such module.
         CheckpointError: the file is damaged, not safetensors, of another architecture or of another kind.
     """
-    path = _resolve(str(name))
+    path = find(name, "models")
     tensors, configuration = _read_training(path) if path.suffix == ".ckpt" else read_weights(path, FORMAT)
     try:
         _check_counts(configuration)
@@ -124,17 +124,6 @@ def _check_counts(configuration: Any) -> None:
             stack += [(str(key), entry) for key, entry in value.items()]
         elif isinstance(value, list):
             stack += [(name, entry) for entry in value]
-
-
-def _resolve(name: str) -> Path:
-    if is_file(Path(name)):
-        return Path(name)
-    if Path(name).suffix == "" and is_file(folder("models") / f"{name}.safetensors"):
-        return folder("models") / f"{name}.safetensors"
-    raise FileError(
-        f"{name!r} is neither a file nor one of the models that come with physvision ({', '.join(shipped())}); name "
-        "one of these, a .safetensors file, or a .ckpt of `physvision fit`"
-    )
 
 
 def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -163,7 +163,7 @@ def load_flow(name: str = "flow") -> PyramidFlow:
         FileError: There is no such file.
         CheckpointError: The file is damaged, or holds something else.
     """
-    path = find(f"{name}.safetensors" if Path(name).suffix == "" else str(name), "models")
+    path = find(name, "models")
     tensors, configuration = read_weights(path, FORMAT)
     if not configuration.keys() <= {"levels", "width"}:
         raise CheckpointError(f"{path}: expected a configuration of levels and width, got {', '.join(configuration)}")

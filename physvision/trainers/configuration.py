@@ -22,7 +22,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from physvision.core import InputError, PhysvisionError
 from physvision.core.memory_limit import Budget
-from physvision.core.resources import find_configuration
+from physvision.core.resources import find
 from physvision.core.serialization import CLASS, build, build_arguments, overlay
 from physvision.core.yaml_reader import parse_value, read_yaml
 from physvision.trainers import library_parts  # noqa: F401  registers what of Lightning and torch may be named
@@ -85,7 +85,7 @@ def read_arguments(arguments: Sequence[str]) -> Values:
         if not separator and (value := next(waiting, None)) is None:
             raise InputError(f"{option}: expected a value after it")
         if option == "--config":
-            files.append(find_configuration(value, "trainers"))
+            files.append(find(value, "trainers"))
             continue
         inner: Any = parse_value(value)
         for key in reversed(option.removeprefix("--").split(".")):

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from physvision.core import InputError, VideoError
-from physvision.core.checks import check_count, check_positive
+from physvision.core.checks import check_count, check_positive, parse_numbers
 
 Frame = TypeVar("Frame")
 
@@ -78,8 +78,8 @@ class Conversion:
             crop: Part to keep as "x,y,width,height", px.
             size: Side of the square, or "width,height", px.
         """
-        box = None if crop is None else _parse_integers("crop", crop, "x,y,width,height", 4)
-        sides = None if size is None else _parse_integers("size", size, "a side, or width,height", 1, 2)
+        box = None if crop is None else parse_numbers("crop", crop, int, "x,y,width,height in whole pixels", 4)
+        sides = None if size is None else parse_numbers("size", size, int, "a side, or width,height in whole px", 1, 2)
         return cls(fps, box, sides[0] if sides and len(sides) == 1 else sides)  # pyright: ignore[reportArgumentType]
 
     def crop_of(self, width: int, height: int) -> tuple[int, int, int, int]:
@@ -127,17 +127,6 @@ class Conversion:
             slowness = self.capture_fps / stated_fps
             frames = ((time / slowness, frame) for time, frame in frames)
         return iter(frames) if self.fps is None else resample(frames, self.fps)
-
-
-def _parse_integers(name: str, text: str, expected: str, *counts: int) -> tuple[int, ...]:
-    """Parse integers such as "80,0,480,480", with optional brackets and spaces."""
-    try:
-        numbers = tuple(int(part) for part in text.strip(" []()").split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) not in counts:
-        raise InputError(f"{name}: expected {expected} in whole pixels, got {text!r}")
-    return numbers
 
 
 def check_constant_size(

@@ -15,6 +15,7 @@ from physvision.app.schema import (
     SimulateRequest,
     TrackRequest,
     read_request,
+    to_json,
 )
 from physvision.core import InputError
 from physvision.identification.command import build_parser
@@ -32,7 +33,7 @@ def make_track(count=40):
 
 def saved(**changes):
     analysis = SavedAnalysis(1, "a.mp4", (320.0, 240.0), (SavedTrack.of(make_track()),), IdentifyRequest(), "pendulum")
-    return {**json.loads(analysis.text()), **changes}
+    return {**json.loads(to_json(analysis)), **changes}
 
 
 def test_a_saved_track_is_the_track():

@@ -40,7 +40,9 @@ def analysis(tmp_path_factory):
     saved = SavedAnalysis(1, "a.mp4", (320.0, 240.0), (SavedTrack.of(pendulum()),), request, "pendulum")
     tasks, stages = Tasks(), []
     job = {"analysis": "a", "name": "a", "clip": None, "files": str(tmp_path_factory.mktemp("analysis") / "files")}
-    shown = tasks.run({**job, "kind": "restore", "request": saved.text()}, lambda **data: stages.append(data["stage"]))
+    shown = tasks.run(
+        {**job, "kind": "restore", "request": to_json(saved)}, lambda **data: stages.append(data["stage"])
+    )
     assert stages == ["fitting pendulum", "intervals"]
     return tasks, job, shown
 
@@ -227,7 +229,7 @@ def test_a_throw_that_ends_at_a_wall_is_shown_up_to_the_wall(tmp_path):
     saved = SavedAnalysis(1, "a.mp4", (432.0, 240.0), (SavedTrack.of(track),), request, "projectile")
     tasks = Tasks()
     job = {"analysis": "wall", "name": "a", "clip": None, "files": str(tmp_path / "files")}
-    shown = tasks.run({**job, "kind": "restore", "request": saved.text()}, lambda **data: None)["result"]
+    shown = tasks.run({**job, "kind": "restore", "request": to_json(saved)}, lambda **data: None)["result"]
     end = next(index for index in range(479, 0, -1) if shown["fitted"][index][0] is not None)
     assert track.times[end] == pytest.approx(0.7, abs=0.03)
     assert shown["span"][1] == pytest.approx(track.times[end])

@@ -28,7 +28,7 @@ def load_policy(name: str | os.PathLike[str] = "pendulum-pixels") -> FramePolicy
         FileError: There is no such file.
         CheckpointError: The file is damaged or holds another kind of model.
     """
-    path = find(f"{name}.safetensors" if Path(name).suffix == "" else str(name), "models")
+    path = find(name, "models")
     tensors, configuration = read_weights(path, FORMAT)
     return build_policy(str(path), configuration, tensors)
 

@@ -27,8 +27,6 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     Its mass ratio is that of the initially slower body to the initially faster one.
     """
     settings, dt = evidence.settings.collision, evidence.dt
-    if len(evidence.tracks) != 2:
-        raise UnsuitableError("a collision needs two moving objects")
     indices, times, positions = evidence.samples(settings.min_samples)
     impact = find_impact(times, positions, settings)
     if impact is None:

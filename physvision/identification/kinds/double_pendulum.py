@@ -83,8 +83,6 @@ class _Guess:
 
 def _guess(evidence: Evidence) -> _Guess:
     settings, dt = evidence.settings.double_pendulum, evidence.dt
-    if len(evidence.tracks) != 2:
-        raise UnsuitableError("a double pendulum needs two moving objects")
     indices, times, positions = evidence.samples(settings.min_samples)
     bobs = [positions[:, 2 * k : 2 * k + 2] for k in range(2)]
     circles = [fit_circle(bob) for bob in bobs]

@@ -25,8 +25,6 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     The mass ratio is that of the slower body to the faster one.
     """
     settings, dt = evidence.settings.explosion, evidence.dt
-    if len(evidence.tracks) != 2:
-        raise UnsuitableError("an explosion needs two moving objects")
     indices, times, positions = evidence.samples(settings.min_samples)
     lines = fit_polynomial(times - times[0], positions, 2)
     velocities = lines[1].reshape(2, 2)
