@@ -9,7 +9,11 @@ trained on (`tabletop.yaml` or `billiards-3.yaml`) in several ways, with equally
 - `no engine gradient`: as `rest`, but no gradient passes from the engine to the encoder's state and properties;
 - `given frame`: as `rest`, but the frame that is compared is the last given one, so that the engine has no part in it;
 - `MLP`: as `rest`, with a network of 2 × 100 in place of the engine, which is given the properties as well;
-- `MLP alone`: as `alone`, with that network.
+- `MLP alone`: as `alone`, with that network;
+- `from random weights`: as `rest`, but not from the weights of the encoder's training.
+
+Without any labels (`--fractions "[0.0]"`) the encoder learns from synthetic samples (`stages.synthetic`): random
+motions that the model's own engine and camera draw on the backgrounds of the trials.
 
 Runs that were interrupted go on, and those that are complete are not repeated. Errors are those of balls in windows of
 held-out trials, ten frames ahead, from the state that the encoder reads in the last three frames, and from the motion
@@ -17,6 +21,7 @@ of the engine that is closest to what it reads in all given frames.
 
     physvision generate tabletop --trials 1250 --out data/tabletop
     python experiments/few_labels.py [--task billiards] [--fractions "[0.1, 0.02]"] [--ways "[rest, alone]"] [--data …]
+    python experiments/few_labels.py --fractions "[0.0]" --ways "[rest, no engine gradient, from random weights]"
 """
 
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false
@@ -50,7 +55,7 @@ from matplotlib import pyplot as plt
 
 AHEAD = 10
 FRACTIONS = (1.0, 0.25, 0.1, 0.02)
-WAYS = ("rest", "alone", "no engine gradient", "given frame", "MLP", "MLP alone")
+WAYS = ("rest", "alone", "no engine gradient", "given frame", "MLP", "MLP alone", "from random weights")
 _HIDDEN = 100
 
 
@@ -181,6 +186,7 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     last, spent = folder / "last.ckpt", folder / "seconds.json"
     batch_fraction = 1.0 if way in ("alone", "MLP alone", "encoder") else whole["data"]["labels"]["batch_fraction"]
+    synthetic = way == "encoder" and not fraction
     checkpoint = {"dirpath": str(folder), "save_last": True, "every_n_train_steps": 100}
     values = {
         "trainer": {
@@ -193,13 +199,17 @@ def train(
             "accelerator": "cpu",
         },
         "model": {
-            "stages": {"weights": None, **(_scaled(encoder["model"]["stages"], scale) if way == "encoder" else {})},
+            "stages": {
+                "weights": None,
+                "synthetic": synthetic,
+                **(_scaled(encoder["model"]["stages"], scale) if way == "encoder" else {}),
+            },
             "supervision": {**_scaled(whole["model"]["supervision"], scale), **(supervision or {})},
         },
         "data": {
             "path": str(task.data),
             "memory": True,
-            "labels": {"fraction": fraction, "batch_fraction": batch_fraction},
+            "labels": {"fraction": fraction, "batch_fraction": batch_fraction if fraction else 0.0},
         },
     }
     overlay = folder / "overlay.yaml"
@@ -308,10 +318,11 @@ def main(
         encoder = folder / "encoder" / "last.ckpt"
         trained = train(selection, "encoder", None, fraction, encoder.parent, updates)
         for way in ("encoder", *ways):
-            if "alone" in way and fraction == 1.0:
-                continue  # there is no rest
+            if "alone" in way and fraction in (0.0, 1.0):
+                continue  # there is no rest, or nothing else
             if way != "encoder":
-                trained = train(selection, way, encoder, fraction, folder / way.replace(" ", "-"), updates)
+                weights = None if way == "from random weights" else encoder
+                trained = train(selection, way, weights, fraction, folder / way.replace(" ", "-"), updates)
             row = rows[fraction, way] = measured(trained, samples)
             values = "".join(f"{row[name]:>20.4g}" if name in row else f"{'':>20}" for name in columns)
             print(f"{100 * fraction:>12g} %  {way:<22}{values}", flush=True)

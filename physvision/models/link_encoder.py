@@ -144,12 +144,14 @@ class LinkEncoder(SegmentingEncoder):
 
     def read_times(self, count: int) -> list[int]:
         """Indices of the frames that are segmented: some of the context, and the last three."""
-        return [*self._context_frames(count), *range(count - FRAMES, count)]
+        return [*self.context_frames(count), *range(count - FRAMES, count)]
 
-    def _background_frames(self, count: int) -> list[int]:
+    def background_frames(self, count: int) -> list[int]:
+        """Frames whose median is the background, evenly."""
         return list(range(0, count, _BACKGROUND_STEP))
 
-    def _context_frames(self, count: int) -> list[int]:
+    def context_frames(self, count: int) -> list[int]:
+        """Frames before the last three that are segmented, evenly."""
         return list(range(0, count - FRAMES, self.settings.context_step[0 if self.training else 1]))
 
     def fitted(self, observation: Observation, count: int, centroids: Tensor | None = None) -> FittedMotion:

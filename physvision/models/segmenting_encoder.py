@@ -132,7 +132,7 @@ class SegmentingEncoder(Encoder):
         """
         return observation
 
-    def _context_frames(self, count: int) -> list[int]:
+    def context_frames(self, count: int) -> list[int]:
         """Frames before the last three, evenly, the first one included."""
         return list(range(0, count - FRAMES, _CONTEXT_STEP))
 
@@ -143,12 +143,12 @@ class SegmentingEncoder(Encoder):
                 f"frames: expected shape (batch, {FRAMES} or more, 3, {self.size[0]}, {self.size[1]}), got "
                 f"{tuple(frames.shape)}; resize them"
             )
-        indices = self._context_frames(frames.shape[1])
-        return indices, self.registered_background(frames, self._background_frames(frames.shape[1]), context)
+        indices = self.context_frames(frames.shape[1])
+        return indices, self.registered_background(frames, self.background_frames(frames.shape[1]), context)
 
-    def _background_frames(self, count: int) -> list[int]:
+    def background_frames(self, count: int) -> list[int]:
         """Frames whose median is the background, evenly."""
-        indices = self._context_frames(count)
+        indices = self.context_frames(count)
         shown = indices[:: max(1, len(indices) // _BACKGROUND_FRAMES)]
         return [*shown, count - 1] if len(shown) < 2 else shown
 

@@ -177,7 +177,7 @@ class TableEncoder(SegmentingEncoder):
             context: Known values of the clip.
             background: Image without balls; computed from some of the frames if not given.
         """
-        indices = self._context_frames(frames.shape[1])
+        indices = self.context_frames(frames.shape[1])
         if background is None:
             background = self._context(frames, context)[1]
         recent, behind = self._augmented(brightness(frames[:, -FRAMES:]), background)

@@ -32,6 +32,7 @@ from physvision.trainers.segmentation import SegmentationSupervision
 from physvision.trainers.stages import FROM_RANDOM_WEIGHTS, Stages
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
+from physvision.trainers.synthetic import check_synthetic, synthetic
 
 
 class PredictionTraining(ResumableTraining):
@@ -103,6 +104,8 @@ class PredictionTraining(ResumableTraining):
         self.property_weight, self.segmentation = property_weight, None
         self.decoder_samples: Literal["all", "labeled"] = decoder_samples
         self.stages = stages
+        if stages.synthetic:
+            check_synthetic(self.model)
         if isinstance(self.model.encoder, SegmentingEncoder):
             self.segmentation = segmentation or SegmentationSupervision()
             self.segmentation.start(self.model.encoder.segmentation)
@@ -140,6 +143,8 @@ class PredictionTraining(ResumableTraining):
         check_finite(batch)
         batch = self.prepare(transformed(batch, self._sampled_symmetries()))
         alone = self.global_step < max(self.stages.segmentation_updates, self.stages.encoder_updates)
+        if alone and self.stages.synthetic:
+            batch = self.prepare(synthetic(self.model, batch))
         if self.segmentation is not None and alone and bool(batch.labeled.any()):
             batch, forecast = batch[torch.nonzero(batch.labeled)[:, 0].tolist()], None
             terms = self._encoder_losses(batch)

@@ -20,11 +20,14 @@ class Stages:
         segmentation_updates: Number of first updates that train the segmentation of a `SegmentingEncoder` alone.
         encoder_updates: Number of the update until which the rest of that encoder is trained alone, on the labeled
             samples of each batch and with the segmentation held fixed.
+        synthetic: If true, these first updates train on synthetic samples instead of labeled ones: random motions of
+            balls, which the model's own engine and camera draw on the backgrounds of the batch.
     """
 
     weights: str | None = None
     segmentation_updates: int = 0
     encoder_updates: int = 0
+    synthetic: bool = False
 
     def __post_init__(self) -> None:
         for name in ("segmentation_updates", "encoder_updates"):
