@@ -79,7 +79,8 @@ class Conversion:
             size: Side of the square, or "width,height", px.
         """
         box = None if crop is None else parse_numbers("crop", crop, int, "x,y,width,height in whole pixels", 4)
-        sides = None if size is None else parse_numbers("size", size, int, "a side, or width,height in whole px", 1, 2)
+        expected = "a side, or width,height in whole pixels"
+        sides = None if size is None else parse_numbers("size", size, int, expected, 1, 2)
         return cls(fps, box, sides[0] if sides and len(sides) == 1 else sides)  # pyright: ignore[reportArgumentType]
 
     def crop_of(self, width: int, height: int) -> tuple[int, int, int, int]:
