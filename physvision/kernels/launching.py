@@ -166,6 +166,12 @@ def is_short(batch: int, microseconds: float, device: torch.device) -> bool:
     return device.type == "cpu" and _threads(batch, microseconds) == 1 and batch > 0
 
 
+@cache
+def _packed_type(fields: tuple[tuple[str, type], ...]) -> type[ctypes.Structure]:
+    """Struct of a kernel's arguments."""
+    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+
+
 class _Packed:
     """Recorded launch on a CPU whose arguments stay packed for the compiled kernel.
 
@@ -175,8 +181,8 @@ class _Packed:
     def __init__(self, command: Any) -> None:
         bounds, *values = command.params
         names = [argument.label for argument in command.kernel.adj.args]
-        fields = [(name, type(value)) for name, value in zip(names, values, strict=True)]
-        arguments = type("Arguments", (ctypes.Structure,), {"_fields_": fields})(*values)
+        arguments = _packed_type(tuple((name, type(value)) for name, value in zip(names, values, strict=True)))(*values)
+        command.fwd_args = None  # would keep the memory of the first call
         self._names, self._arguments, self._command = names, arguments, command
         self._arrays: dict[tuple[int, str | None], Any] = {}
         self._call = partial(command.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from physvision.kernels.launching import RecordedLaunch, fill
+from physvision.kernels.launching import LaunchCache, fill
 from physvision.physics.articulated.arrays import BACKWARD_MEMORY, CONTACT_MEMORY, FORWARD_MEMORY
 from physvision.physics.articulated.settings import SETTINGS
 
@@ -16,18 +17,19 @@ STEP_COLUMNS = ("status.first_grazing_step", "status.fallback_steps", "status.re
 WORST_COLUMNS = ("status.residual", "status.penetration")
 
 
-class Workspace(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Workspace:
     """Memory of one launch.
 
     Attributes:
         struct: Struct that the kernels read.
         tensors: Tensors behind the struct by name.
-        launches: Recorded launches with this memory by kernel, each with the key of its arguments.
+        launches: Recorded launches with this memory.
     """
 
     struct: Any
     tensors: dict[str, Tensor]
-    launches: dict[str, tuple[tuple, RecordedLaunch]]
+    launches: LaunchCache = field(default_factory=LaunchCache)
 
 
 class Allocator:
@@ -107,12 +109,12 @@ class WorkspacePool:
             return self._allocate_contacts(batch, rows)
         struct, tensors = self._kernels.WorkspaceStruct(), {}
         counts = self._counts | {"evaluations": rows}
-        for name, field in (FORWARD_MEMORY | (BACKWARD_MEMORY if kind == "backward" else {})).items():
-            tensors[name] = self._allocator.empty(batch, *field.shape(counts))
-            fill(struct, name, tensors[name], self._kernels.ENTRIES[field.entry])
+        for name, array in (FORWARD_MEMORY | (BACKWARD_MEMORY if kind == "backward" else {})).items():
+            tensors[name] = self._allocator.empty(batch, *array.shape(counts))
+            fill(struct, name, tensors[name], self._kernels.ENTRIES[array.entry])
         for name, axes in self._axes.items():
             tensors[name].copy_(axes.expand(batch, -1, -1))
-        return Workspace(struct, tensors, {})
+        return Workspace(struct, tensors)
 
     def _allocate_contacts(self, batch: int, rows: int) -> Workspace:
         allocator, struct = self._allocator, self._kernels.ContactWorkspaceStruct()
@@ -121,15 +123,16 @@ class WorkspacePool:
         steps = allocator.integers(batch, 1 + len(STEP_COLUMNS))
         worst = allocator.empty(batch, len(WORST_COLUMNS))
         forces = counts["velocities"] + counts["transmissions"]
+        tensors = {"steps": steps, "failed": steps[:, 0], "worst": worst}
         # Receives the gradient to forces that need none.
-        tensors = {"steps": steps, "discarded": allocator.zeros(batch, 1, forces), "worst": worst}
+        tensors["discarded"] = allocator.zeros(batch, 1, forces)
         columns = {name: steps[:, 1 + k] for k, name in enumerate(STEP_COLUMNS)}
         columns |= {name: worst[:, k] for k, name in enumerate(WORST_COLUMNS)}
-        for name, field in CONTACT_MEMORY.items():
+        for name, array in CONTACT_MEMORY.items():
             if name in columns:
                 tensors[name] = columns[name]
             else:  # counts of placements start at zero
-                make = allocator.integers if field.entry == "whole" else allocator.empty
-                tensors[name] = make(batch, *field.shape(counts))
-            fill(struct, name, tensors[name], self._kernels.ENTRIES[field.entry])
-        return Workspace(struct, tensors, {})
+                make = allocator.integers if array.entry == "whole" else allocator.empty
+                tensors[name] = make(batch, *array.shape(counts))
+            fill(struct, name, tensors[name], self._kernels.ENTRIES[array.entry])
+        return Workspace(struct, tensors)

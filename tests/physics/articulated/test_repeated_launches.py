@@ -6,6 +6,7 @@ from physics.articulated.test_contact import DOUBLE, at, free, placed, world
 
 from physvision import State
 from physvision.core import Sphere
+from physvision.physics import articulated
 
 
 def result():
@@ -37,6 +38,17 @@ def test_repeated_launches_give_what_first_ones_give(followed):
         given = end_and_gradients(engine, start, steps, controls.detach(), followed)
         fresh = end_and_gradients(result(), start, steps, controls.detach(), followed)
         for value, reference in zip(given, fresh, strict=True):
+            assert torch.equal(value, reference)
+
+
+def test_repeated_launches_without_contact_give_what_first_ones_give():
+    engine, generator = articulated.chain([1.0, 0.7], [1.0, 2.0], dt=0.01), torch.Generator().manual_seed(2)
+    for steps in (23, 12, 23, 12):
+        start = State(*torch.randn(2, 3, 2, dtype=DOUBLE, generator=generator))
+        controls = torch.randn(3, steps, 2, dtype=DOUBLE, generator=generator)
+        given = end_and_gradients(engine, start, steps, controls, True)
+        fresh = articulated.chain([1.0, 0.7], [1.0, 2.0], dt=0.01)
+        for value, reference in zip(given, end_and_gradients(fresh, start, steps, controls, True), strict=True):
             assert torch.equal(value, reference)
 
 

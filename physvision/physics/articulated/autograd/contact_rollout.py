@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.kernels.batched_function import Tensors
-from physvision.kernels.launching import RecordedLaunch, argument, is_short, launch
+from physvision.kernels.launching import argument, launch
 from physvision.physics.articulated.arrays import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.autograd.operation import TreeOperation, zeros_if_none
 from physvision.physics.articulated.compiler.device_model import DeviceModel
@@ -105,16 +105,11 @@ class ContactRollout(TreeOperation):
         _, _, steps, impulses = self._run(("steps", "status.pair_impulse"), *inputs)
         return torch.where(steps[:, :1, None] < 0, impulses, 0.0)
 
-    def _recorded(
-        self, name: str, contact_workspace: Workspace, key: tuple, batch: int, arguments: Callable[[], list]
-    ) -> RecordedLaunch:
-        """Launch that was recorded with this workspace and an equal key, or a new one."""
-        last = contact_workspace.launches.get(name)
-        if last is not None and len(last[0]) == len(key) and all(map(_is_same, last[0], key)):
-            return last[1]
-        recorded = RecordedLaunch(self._kernel(name), batch, arguments(), self.model.device)
-        contact_workspace.launches[name] = key, recorded
-        return recorded
+    def _key(self, wrenches: Tensor | None, workspace: Workspace) -> tuple | None:
+        """Key of a recorded launch, which has no wrenches."""
+        if wrenches is not None:
+            return None
+        return workspace, self.law, self.integrator, self.substeps, self.dt, self.steps, self.truncate
 
     def _run(self, results: Sequence[str], *inputs: Any) -> tuple[Tensor, ...]:
         """Simulate, and return the trajectories of q and v with copies of some tensors of the contact workspace."""
@@ -128,19 +123,11 @@ class ContactRollout(TreeOperation):
 
         def arguments() -> list[Any]:
             structs = self._structs(parameters, workspace, model.forces_struct(forces, wrenches), contact_workspace)
-            states = map(argument, (q, v, positions, velocities, contact_workspace.tensors["steps"][:, 0]))
-            return [*structs, *self._schedule, *states]
+            return [*structs, *self._schedule]
 
-        if self._can_record(wrenches, batch, False):
-            strides = (q.stride(), v.stride(), forces.stride())
-            key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, *strides)
-            recorded = self._recorded("rollout", contact_workspace, key, batch, arguments)
-            recorded.set_memory(2, forces, "torque")
-            for position, tensor in zip((-5, -4, -3, -2), (q, v, positions, velocities), strict=True):
-                recorded.set_memory(position, tensor)
-            recorded.run()
-        else:
-            self._launch(self._kernel("rollout"), batch, arguments(), False, self._evaluations)
+        states = (q, v, positions, velocities, contact_workspace.tensors["failed"])
+        key, cost = self._key(wrenches, workspace), self._cost(batch, False, self._evaluations)
+        self._launch_rollout(self._kernel("rollout"), contact_workspace, key, arguments, {2: forces}, states, cost)
         copies = [contact_workspace.tensors[name].clone() for name in results]
         model.workspaces.give_back(batch, rows, "backward", workspace)
         required_blocks = self._required_blocks(contact_workspace)
@@ -156,12 +143,6 @@ class ContactRollout(TreeOperation):
             return 0
         return int(contact_workspace.tensors["status.block_count"].max())
 
-    def _can_record(self, wrenches: Tensor | None, batch: int, backward: bool) -> bool:
-        """If true, a launch is short and its arguments may be recorded for the next call."""
-        if self.structs is None or wrenches is not None:
-            return False
-        return is_short(batch, self._cost(batch, backward, self._evaluations), self.model.device)
-
     @override
     def backward(self, inputs: Tensors, outputs: Tensors, gradients: Tensors, needed: tuple[bool, ...]) -> Tensors:
         q, _, torque, wrenches, *parameters = inputs
@@ -176,35 +157,22 @@ class ContactRollout(TreeOperation):
             torque_bar = model.allocator.zeros(batch, self.steps, model.forces_per_step)
         forces = self._torque(torque, batch, self.steps)
         parameter_bars: list[Tensor] = []
-        output_bars = map(zeros_if_none, gradients, (positions, velocities))
-        states = (q, positions, velocities, steps[:, 0], *output_bars, q_bar, v_bar)
 
         def arguments() -> list[Any]:
             bars, tree_bars = model.gradients_struct(batch, torque_bar, wrench_bar, bool(parameters))
             contact_struct, contact_bars = model.contact_gradients_struct(batch, bool(parameters))
             parameter_bars.extend((*tree_bars, *contact_bars))
             structs = self._structs(parameters, workspace, model.forces_struct(forces, wrenches), contact_workspace)
-            return [*structs, bars, contact_struct, *self._schedule, self.truncate, *map(argument, states)]
+            return [*structs, bars, contact_struct, *self._schedule, self.truncate]
 
-        if self._can_record(wrenches, batch, True):
-            strides = (forces.stride(), torque_bar.stride(), *(state.stride() for state in states))
-            key = (workspace, self.structs, self.law, self.integrator, self.dt, self.steps, self.truncate, strides)
-            recorded = self._recorded("rollout_backward", contact_workspace, key, batch, arguments)
-            recorded.set_memory(2, forces, "torque")
-            recorded.set_memory(5, torque_bar, "torque")
-            for k, tensor in enumerate(states):
-                recorded.set_memory(k - len(states), tensor)
-            recorded.run()
-        else:
-            self._launch(self._kernel("rollout_backward"), batch, arguments(), True, self._evaluations)
+        output_bars = map(zeros_if_none, gradients, (positions, velocities))
+        states = (q, positions, velocities, steps[:, 0], *output_bars, q_bar, v_bar)
+        key, cost = self._key(wrenches, workspace), self._cost(batch, True, self._evaluations)
+        kernel, torques = self._kernel("rollout_backward"), {2: forces, 5: torque_bar}
+        self._launch_rollout(kernel, contact_workspace, key, arguments, torques, states, cost)
         model.workspaces.give_back(batch, rows, "backward", workspace)
         model.workspaces.give_back(batch, rows, "contacts", contact_workspace)
         return (q_bar, v_bar, torque_bar, wrench_bar, *parameter_bars)
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """If true, both are one object, or equal numbers."""
-    return a is b or (type(a) in (int, float, tuple) and a == b)
 
 
 def contact_geometry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from physvision.kernels.batched_function import Operation, Tensors
-from physvision.kernels.launching import launch
+from physvision.kernels.launching import RecordedLaunch, argument, is_short, launch
 from physvision.physics.articulated.arrays import PARAMETERS
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.compiler.struct_cache import ModelStructs
@@ -34,6 +35,44 @@ class TreeOperation(Operation):
 
     def _launch(self, kernel: Any, batch: int, inputs: list[Any], backward: bool, evaluations: int = 1) -> None:
         launch(kernel, batch, inputs, self.model.device, self._cost(batch, backward, evaluations))
+
+    def _launch_rollout(
+        self,
+        kernel: Any,
+        workspace: Workspace,
+        key: tuple | None,
+        arguments: Callable[[], list[Any]],
+        torques: Mapping[int, Tensor],
+        states: Sequence[Tensor],
+        cost: float,
+    ) -> None:
+        """Launch a kernel; a short launch is recorded, and repeated for an equal key and strides.
+
+        Args:
+            kernel: Kernel of the launch.
+            workspace: Workspace that keeps recorded launches.
+            key: Values that the arguments depend on; None if they change in each call.
+            arguments: Function that returns the arguments before the states.
+            torques: Tensors of the arrays `torque` in arguments, by index.
+            states: Tensors of the last arguments.
+            cost: Estimated time on one core, µs.
+        """
+        batch, device = states[0].shape[0], self.model.device
+        if key is None or self.structs is None or not is_short(batch, cost, device):
+            launch(kernel, batch, [*arguments(), *map(argument, states)], device, cost)
+            return
+        key = (kernel, self.structs, *key, *[tensor.stride() for tensor in (*torques.values(), *states)])
+
+        def record() -> RecordedLaunch:
+            return RecordedLaunch(kernel, batch, [*arguments(), *map(argument, states)], device)
+
+        recorded = workspace.launches.take(key, device, record)
+        for index, tensor in torques.items():
+            recorded.set_memory(index, tensor, "torque")
+        for index, tensor in enumerate(states, -len(states)):
+            recorded.set_memory(index, tensor)
+        recorded.run()
+        workspace.launches.give_back(key, device, recorded)
 
     def _cost(self, batch: int, backward: bool, evaluations: int) -> float:
         """Estimated time on one core, µs."""

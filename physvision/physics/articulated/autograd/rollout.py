@@ -10,7 +10,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from physvision.kernels.batched_function import Tensors
-from physvision.kernels.launching import argument
 from physvision.physics.articulated.autograd.operation import TreeOperation, zeros_if_none
 from physvision.physics.articulated.model.integrators import Integrator
 
@@ -38,6 +37,10 @@ class Rollout(TreeOperation):
     def _rows(self) -> int:
         return self.integrator.stages * self.substeps + 1
 
+    def _key(self, wrenches: Tensor | None) -> tuple | None:
+        """Key of a recorded launch, which has no wrenches."""
+        return None if wrenches is not None else (self.integrator, self.substeps, self.dt, self.steps, self.truncate)
+
     @override
     def forward(self, *inputs: Any) -> tuple[Tensor, ...]:
         q, v, torque, wrenches, *parameters = inputs
@@ -47,11 +50,16 @@ class Rollout(TreeOperation):
         failed, underresolved = (torch.empty(batch, dtype=torch.int32, device=model.device) for _ in range(2))
         error = torch.empty(batch, dtype=model.dtype, device=model.device)
         workspace = model.workspaces.borrow(batch, self._rows, "forward")
-        forces = model.forces_struct(self._torque(torque, batch, self.steps), wrenches)
-        states = map(argument, (q, v, positions, velocities, failed, underresolved, error))
-        arguments = [self._tree(tuple(parameters)), workspace.struct, forces, *self._schedule, *states]
-        evaluations = self.steps * (self._rows - 1)
-        self._launch(model.kernels.rollout, batch, arguments, False, evaluations)
+        forces = self._torque(torque, batch, self.steps)
+
+        def arguments() -> list[Any]:
+            structs = self._tree(tuple(parameters)), workspace.struct, model.forces_struct(forces, wrenches)
+            return [*structs, *self._schedule]
+
+        states = (q, v, positions, velocities, failed, underresolved, error)
+        cost = self._cost(batch, False, self.steps * (self._rows - 1))
+        key = self._key(wrenches)
+        self._launch_rollout(model.kernels.rollout, workspace, key, arguments, {2: forces}, states, cost)
         model.workspaces.give_back(batch, self._rows, "forward", workspace)
         return positions, velocities, failed, underresolved, error
 
@@ -60,16 +68,23 @@ class Rollout(TreeOperation):
         torque, wrenches, *parameters = inputs[2:]
         positions, velocities, failed, _, _ = outputs
         model, batch = self.model, positions.shape[0]
-        output_bars = map(zeros_if_none, gradients, (positions, velocities))
         q_bar, v_bar = (model.allocator.zeros(batch, count) for count in (model.tree.nq, model.tree.nv))
         torque_bar = self._torque_gradient(torque, needed[2], batch, self.steps)
         wrench_bar = self._wrench_gradient(wrenches, needed[3], batch, self.steps)
         workspace = model.workspaces.borrow(batch, self._rows, "backward")
-        forces = model.forces_struct(self._torque(torque, batch, self.steps), wrenches)
-        struct, parameter_bars = model.gradients_struct(batch, torque_bar, wrench_bar, bool(parameters))
-        states = map(argument, (inputs[0], positions, velocities, failed, *output_bars, q_bar, v_bar))
-        arguments = [self._tree(tuple(parameters)), workspace.struct, forces, struct, *self._schedule, self.truncate]
-        evaluations = self.steps * (self._rows - 1)
-        self._launch(model.kernels.rollout_backward, batch, [*arguments, *states], True, evaluations)
+        forces = self._torque(torque, batch, self.steps)
+        parameter_bars: list[Tensor] = []
+
+        def arguments() -> list[Any]:
+            bars, tensors = model.gradients_struct(batch, torque_bar, wrench_bar, bool(parameters))
+            parameter_bars.extend(tensors)
+            structs = self._tree(tuple(parameters)), workspace.struct, model.forces_struct(forces, wrenches), bars
+            return [*structs, *self._schedule, self.truncate]
+
+        output_bars = map(zeros_if_none, gradients, (positions, velocities))
+        states = (inputs[0], positions, velocities, failed, *output_bars, q_bar, v_bar)
+        cost = self._cost(batch, True, self.steps * (self._rows - 1))
+        key, torques = self._key(wrenches), {2: forces, 3: torque_bar}
+        self._launch_rollout(model.kernels.rollout_backward, workspace, key, arguments, torques, states, cost)
         model.workspaces.give_back(batch, self._rows, "backward", workspace)
         return (q_bar, v_bar, torque_bar, wrench_bar, *parameter_bars)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import torch
@@ -24,7 +24,8 @@ _FORCES = (
 )
 
 
-class ModelStructs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ModelStructs:
     """Structs over parameters without gradients, which must stay alive as long as the structs.
 
     Attributes:
