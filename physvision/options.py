@@ -75,7 +75,7 @@ def subcommand_parser(program: str, command: Command) -> ArgumentParser:
     function, given, kind = _unpack(command)
     parser = ArgumentParser(prog=program, description=_summary(command))
     _add_config(parser)
-    parser.add_function_arguments(function, as_group=False, skip={len(given)})
+    parser.add_function_arguments(function, as_group=False, skip={len(given)} if given else None)
     if kind is not None:
         parser.add_class_arguments(kind, as_group=False)
     return parser
