@@ -143,6 +143,7 @@ def configuration(updates: int, devices: int) -> dict:
             "max_epochs": -1,
             "accelerator": "cpu",
             "devices": devices,
+            **({"strategy": "ddp_find_unused_parameters_true"} if devices > 1 else {}),
             "enable_progress_bar": False,
             "logger": {"class_path": "lightning.pytorch.loggers.TensorBoardLogger", "init_args": {"save_dir": "out"}},
             "callbacks": [{"class_path": "lightning.pytorch.callbacks.ModelCheckpoint", "init_args": checkpoints}],
