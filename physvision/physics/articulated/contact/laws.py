@@ -147,7 +147,7 @@ class CompliantConstraints(NamedTuple):
     friction_ratio: float = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # recorded launches are found again by its identity
 class CompliantLaws(ContactLaw):
     """Compliant contact with separate parameters for every constraint, as model files have them.
 
@@ -169,7 +169,6 @@ class CompliantLaws(ContactLaw):
 
 
 Contact = str | ContactLaw | None
-DEFAULT_COMPLIANT = Compliant()  # one object, by whose identity recorded launches are found again
 
 
 def law_of(contact: Contact) -> ContactLaw | None:
@@ -184,4 +183,4 @@ def law_of(contact: Contact) -> ContactLaw | None:
         return None
     if contact != "compliant":
         raise InputError(f"contact: expected 'event', 'compliant', an instance of ContactLaw, or None, got {contact!r}")
-    return DEFAULT_COMPLIANT
+    return Compliant()
