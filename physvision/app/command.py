@@ -50,14 +50,14 @@ def run_command(arguments: Sequence[str]) -> int:
     token = None if _is_loopback(options.host) else secrets.token_urlsafe(16)
     address = _address(options.host, listener.getsockname()[1], token)
     print(f"physvision is open at {address}\nEnd it with Ctrl+C.", flush=True)
-    if options.browser:
-        threading.Timer(0.3, webbrowser.open, (address,)).start()
-    folder = Path(tempfile.mkdtemp(prefix="physvision-"))
-    app = make_app(folder, WorkerProcess(), token, clip)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
-    )
     with contextlib.suppress(KeyboardInterrupt):
+        if options.browser:
+            threading.Timer(0.3, webbrowser.open, (address,)).start()
+        folder = Path(tempfile.mkdtemp(prefix="physvision-"))
+        app = make_app(folder, WorkerProcess(), token, clip)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
+        )
         uvicorn.Server(config).run([listener])
     return 0
 

@@ -42,10 +42,10 @@ def view(
     if recording is not None and not isinstance(recording, Trajectory):
         raise InputError(f"trajectory: expected the states of a motion, got one state in {trajectory}")
     viewer = Viewer(Session(engine, start, recording), limits, host, port)
-    print(f"{viewer.address} (Ctrl+C ends)", flush=True)
-    if browser:
-        webbrowser.open(viewer.address)
     try:
+        print(f"{viewer.address} (Ctrl+C ends)", flush=True)
+        if browser:
+            webbrowser.open(viewer.address)
         while True:
             time.sleep(1.0)
     except KeyboardInterrupt:
