@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_HOST = re.sub(r"[^\w-]", "-", socket.gethostname())
+
 
 def partial(path: Path) -> Path:
-    """Hidden name of a file until it is complete, with the number of the writing process."""
-    return path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    """Hidden name of a file until it is complete, with the machine and the number of the writing process."""
+    return path.with_name(f".{path.stem}.{_HOST}-{os.getpid()}.partial{path.suffix}")
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a hidden path to write a file at, which is flushed to the disk and renamed, or removed after an error.
 
+    Files that killed processes left in its folder are removed first.
+
     Raises:
         OSError: The file cannot be written; an existing one stays untouched.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale_partials(path.parent)
     hidden = partial(path)
     try:
         yield hidden
@@ -33,9 +39,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def remove_stale_partials(folder: Path) -> None:
-    """Remove the files that killed processes left under hidden names."""
+    """Remove the files that killed processes of this machine left under hidden names."""
     for path in folder.glob(".*.partial*"):
-        if writer := re.search(r"\.(\d+)\.partial", path.name):
+        if writer := re.search(rf"\.{_HOST}-(\d+)\.partial", path.name):
             try:
                 os.kill(int(writer[1]), 0)
             except ProcessLookupError:

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError, TrainingError
-from physvision.core.files import atomic_path, remove_stale_partials
+from physvision.core.files import atomic_path
 from physvision.core.resources import StrPath
 
 # Size of a configuration in characters, an MJCF model included.
@@ -101,7 +101,6 @@ def write_atomically(checkpoint: dict[str, Any], path: Path) -> None:
     torch.save(checkpoint, buffer)
     try:
         with atomic_path(path) as hidden:
-            remove_stale_partials(path.parent)
             hidden.write_bytes(buffer.getbuffer())
     except OSError as error:
         raise TrainingError(

@@ -51,13 +51,14 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
     dead = subprocess.Popen(["true"])
     dead.wait()
     mine = partial(tmp_path / "states.csv")
-    theirs = mine.with_name(mine.name.replace(str(os.getpid()), str(dead.pid)))
-    for item in (mine, theirs, tmp_path / ".partial", tmp_path / ".hidden.csv"):
+    theirs = mine.with_name(mine.name.replace(f"-{os.getpid()}.", f"-{dead.pid}."))
+    elsewhere = theirs.with_name(f".states.another-machine-{dead.pid}.partial.csv")
+    for item in (mine, theirs, elsewhere, tmp_path / ".partial", tmp_path / ".hidden.csv"):
         item.write_text("half")
     with OutputFolder(tmp_path):
         pass
     assert not theirs.exists()
-    assert {item.name for item in tmp_path.iterdir()} == {mine.name, ".partial", ".hidden.csv"}
+    assert {item.name for item in tmp_path.iterdir()} == {mine.name, elsewhere.name, ".partial", ".hidden.csv"}
 
 
 def test_a_folder_that_cannot_be_used(tmp_path):
