@@ -28,7 +28,7 @@ from physvision.core.registry import is_registered, look_up, name_of, note_argum
 
 CLASS, ARGUMENTS = "class_path", "init_args"
 # Limits far above every honest configuration, so that a hostile one is rejected before it costs time and memory.
-_MAX_DEPTH, _MAX_VALUES, _MAX_LIST_LENGTH = 40, 100_000, 1_000
+MAX_DEPTH, _MAX_VALUES, _MAX_LIST_LENGTH = 40, 100_000, 1_000
 
 Target = TypeVar("Target")
 
@@ -39,8 +39,8 @@ def check_size(configuration: Any, name: str = "configuration") -> None:
     while stack:
         value, depth = stack.pop()
         values += 1
-        if depth > _MAX_DEPTH or values > _MAX_VALUES:
-            raise InputError(f"{name}: expected at most {_MAX_DEPTH} levels and {_MAX_VALUES:,} values")
+        if depth > MAX_DEPTH or values > _MAX_VALUES:
+            raise InputError(f"{name}: expected at most {MAX_DEPTH} levels and {_MAX_VALUES:,} values")
         if isinstance(value, float) and math.isnan(value):
             raise InputError(f"{name}: expected numbers, got NaN")
         if isinstance(value, list | tuple | dict):

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from physvision.core.errors import FileError, InputError
-from physvision.core.serialization import check_size
+from physvision.core.serialization import MAX_DEPTH, check_size
 
 _MAX_BYTES = 2**20
 
@@ -59,5 +59,7 @@ def parse_value(text: str) -> Any:
 def _load(text: str, name: str) -> Any:
     try:
         return yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply, expected at most {MAX_DEPTH} levels") from None
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{name}: not YAML of plain values ({' '.join(str(error).split())})") from error
