@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ from physvision.core import (
     Sphere,
     UnsupportedError,
 )
-from physvision.physics.articulated import Body, Joint
+from physvision.physics.articulated import Body, Compliant, ContactLaw, ContactSettings, Joint
 from physvision.physics.articulated.compiler.link_parameters import rotation_matrix
+from physvision.physics.articulated.contact import CompliantConstraints, CompliantLaws
 
 DOUBLE = torch.float64
 
@@ -318,6 +320,20 @@ def test_what_cannot_touch_is_refused():
         world([free(placed(Sphere(0.1)))], friction=-0.1)
     with pytest.raises(ModelError, match=r"restitution of .*: expected numbers in"):
         world([free(placed(Sphere(0.1)))], restitution=1.1)
+
+
+@dataclass
+class MutableLaw(ContactLaw):
+    kernels = "nowhere.kernels"
+    stiffness: float = 1.0
+
+
+def test_laws_can_be_keys():
+    assert len({Compliant(), Compliant(), Compliant(width=2e-3)}) == 2
+    laws = [CompliantLaws(CompliantConstraints([], [], [], [])) for _ in range(2)]
+    assert len({*laws, laws[0]}) == 2
+    with pytest.raises(InputError, match="contact: expected a law that is hashable"):
+        ContactSettings(MutableLaw())
 
 
 def test_no_impact_adds_energy_without_friction():

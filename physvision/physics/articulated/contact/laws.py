@@ -14,6 +14,8 @@ from physvision.core.checks import check_positive
 class ContactLaw(ABC):
     """Base class of contact laws; a subclass with kernels of its own extends the engine.
 
+    A law is immutable and hashable, as a frozen dataclass is: launches are recorded for it, and found again by it.
+
     Attributes:
         kernels: Dotted name of the module, within a package called `kernels`, that has the Warp kernels `rollout` and
             `rollout_backward` (see `kernels.rollouts.template`) and the struct `Law` where there are parameters.

@@ -41,6 +41,10 @@ class ContactSettings:
                 f"friction_model: expected one of {', '.join(FRICTION_MODELS)}, got {self.friction_model!r}"
             )
         law = self.law
+        try:
+            hash(law)
+        except TypeError as error:
+            raise InputError(f"contact: expected a law that is hashable, as a frozen dataclass is; {error}") from error
         if self.is_pyramid and law is not None and not law.has_friction_pyramid:
             raise InputError(f"friction_model: 'pyramid' needs contact='event', got {type(law).__name__}")
         if self.compliant_law is not None and self.restitution != 0:
