@@ -10,7 +10,7 @@ trained on (`tabletop.yaml` or `billiards-3.yaml`) in several ways, with equally
 - `given frame`: as `rest`, but the frame that is compared is the last given one, so that the engine has no part in it;
 - `MLP`: as `rest`, with a network of 2 × 100 in place of the engine, which is given the properties as well;
 - `MLP alone`: as `alone`, with that network;
-- `from random weights`: as `rest`, but not from the weights of the encoder's training.
+- `from random weights`: as `rest`, but not from the weights of the encoder's training; runs if it is named.
 
 Without any labels (`--fractions "[0.0]"`) the encoder learns from synthetic samples (`stages.synthetic`): random
 motions that the model's own engine and camera draw on the backgrounds of the trials.
@@ -285,7 +285,7 @@ def draw(rows: dict[tuple[float, str], dict[str, float]], path: Path) -> None:
 def main(
     task: str = "tabletop",
     fractions: tuple[float, ...] = FRACTIONS,
-    ways: tuple[str, ...] = WAYS,
+    ways: tuple[str, ...] = WAYS[:-1],
     batches: int = 16,
     updates: int = 500,
     data: Path | None = None,
