@@ -141,10 +141,11 @@ class PredictionTraining(ResumableTraining):
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """Compute the loss of a batch."""
         check_finite(batch)
-        batch = self.prepare(transformed(batch, self._sampled_symmetries()))
+        batch = transformed(batch, self._sampled_symmetries())
         alone = self.global_step < max(self.stages.segmentation_updates, self.stages.encoder_updates)
         if alone and self.stages.synthetic:
-            batch = self.prepare(synthetic(self.model, batch))
+            batch = synthetic(self.model, batch)
+        batch = self.prepare(batch)
         if self.segmentation is not None and alone and bool(batch.labeled.any()):
             batch, forecast = batch[torch.nonzero(batch.labeled)[:, 0].tolist()], None
             terms = self._encoder_losses(batch)
