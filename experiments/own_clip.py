@@ -7,6 +7,11 @@ compression. `import` makes a data set of it, `fit` trains `Eye`, the class of a
 through an engine and a camera that come from a model file, and goes on from its checkpoint; then `test`, `export` and
 `predict`. Printed and written as claims is the PSNR of frames ten ahead of held-out ones: of the model, of the last
 frame that is given, and of that frame moved on by its optical flow. The bar is 2 dB above the better of these two.
+Run by the Python of an environment in which a wheel is installed, all of it is that of the wheel.
+
+Of a clip of 2 s a third is for training, in which the bob swings to one side alone. An encoder that learned from it
+as it is was 0.8 dB below the last frame where the bob swings back, after 300 updates; with the clip played backwards as
+well it was 1.0 dB above after as many, and 7.5 dB after 1,000.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ import cv2
 import numpy as np
 import torch
 import yaml
-from claims import Claim, write_claims
+from claims import ROOT, Claim, write_claims
 
+import physvision
 from physvision import video
 from physvision.core import brightness
 from physvision.datasets import Dataset, Windows, WindowShape
@@ -134,7 +140,12 @@ def configuration(updates: int, devices: int) -> dict:
             "parameters": {},
         },
     }
-    checkpoints = {"dirpath": "out/checkpoints", "save_last": True, "every_n_train_steps": 100}
+    checkpoints = {
+        "dirpath": "out/checkpoints",
+        "save_last": True,
+        "enable_version_counter": False,
+        "every_n_train_steps": 100,
+    }
     return {
         "seed_everything": 0,
         "trainer": {
@@ -155,6 +166,7 @@ def configuration(updates: int, devices: int) -> dict:
                 "frame_loss": "multi_scale",
                 "ramp_updates": max(1, updates // 4),
             },
+            "symmetries": ["reversal"],
             "learning_rate": 3e-3,
             "eval_steps": [0, AHEAD],
         },
@@ -198,6 +210,9 @@ def main(updates: int = 1500, seconds: float = 10.0, folder: bool = False, devic
     print(f"{AHEAD} frames ahead: {gain:+.2f} dB (bar {BAR:+.1f})")
     source = "a folder of pictures" if folder else "a clip"
     way = f"{source} of {seconds:g} s, {devices} process{'es' if devices > 1 else ''}"
+    package = Path(physvision.__file__).resolve()
+    way += "" if package.is_relative_to(ROOT / "physvision") else ", from a wheel"
+    print(package.parent)
     name = f"PSNR of frames {AHEAD} ahead, {updates:,} updates, {way}"
     write_claims(__file__, [Claim(name, ratios["model"], "dB", None, (0,), ratios[baseline], baseline)])
     return gain
