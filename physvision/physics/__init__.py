@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from physvision.core.registry import register_all
 from physvision.physics.engine import Engine as Engine, MechanicalEngine as MechanicalEngine
-from physvision.physics.hybrid import Hybrid as Hybrid
 from physvision.physics.physics_layer import PhysicsLayer as PhysicsLayer
 from physvision.physics.properties import Properties as Properties
-from physvision.physics.stepped import LearnedEngine as LearnedEngine
+from physvision.physics.stepped import Hybrid as Hybrid, LearnedEngine as LearnedEngine
 from physvision.physics.wrapper import EngineWrapper as EngineWrapper
 
 if TYPE_CHECKING:

@@ -1,5 +1,4 @@
 """Complementarity problems of contact in the plane, solved in batches and differentiated at the solution."""
 
-from physvision.physics.lcp.problem import Problem as Problem
 from physvision.physics.lcp.settings import SolverSettings as SolverSettings
-from physvision.physics.lcp.solve import Solution as Solution, solve as solve
+from physvision.physics.lcp.solve import Problem as Problem, Solution as Solution, solve as solve
