@@ -2,7 +2,6 @@
 
 from physvision.core.registry import register as register, register_all
 from physvision.models.autoencoder import Forecast as Forecast, PredictiveAutoencoder as PredictiveAutoencoder
-from physvision.models.baselines import NetworkEngine as NetworkEngine
 from physvision.models.billiards import TableCamera as TableCamera, learned_table as learned_table, table as table
 from physvision.models.camera_decoder import (
     CameraDecoder as CameraDecoder,
@@ -24,7 +23,12 @@ from physvision.models.link_encoder import LinkEncoder as LinkEncoder
 from physvision.models.links import LinkSettings as LinkSettings
 from physvision.models.networks import MlpDecoder as MlpDecoder, MlpEncoder as MlpEncoder
 from physvision.models.object_decoder import ObjectDecoder as ObjectDecoder
-from physvision.models.pendulum import PendulumCamera as PendulumCamera
+from physvision.models.pendulum import (
+    LinkCamera as LinkCamera,
+    PendulumCamera as PendulumCamera,
+    swing as swing,
+    swing_leaves as swing_leaves,
+)
 from physvision.models.photometric import PhotometricSettings as PhotometricSettings
 from physvision.models.scene_camera import SceneCamera as SceneCamera
 from physvision.models.segmentation import (
@@ -33,11 +37,11 @@ from physvision.models.segmentation import (
     SegmentationNetwork as SegmentationNetwork,
 )
 from physvision.models.state_networks import (
+    NetworkEngine as NetworkEngine,
     StateGraph as StateGraph,
     StateNetwork as StateNetwork,
     StatePerceptron as StatePerceptron,
 )
-from physvision.models.swing import LinkCamera as LinkCamera, swing as swing, swing_leaves as swing_leaves
 from physvision.models.table_crops import BallCropSettings as BallCropSettings
 from physvision.models.table_encoder import TableEncoder as TableEncoder
 from physvision.models.table_motion import TableMotion as TableMotion, TableMotionSettings as TableMotionSettings

@@ -29,9 +29,9 @@ from physvision.models.links import (
     unit_vectors,
     widened,
 )
+from physvision.models.pendulum import swing_leaves
 from physvision.models.segmentation import Instances, LinkSegmentation, contrast_channels
 from physvision.models.segmenting_encoder import CROP_CONTRAST, FRAMES, Segmentation, SegmentingEncoder, start_small
-from physvision.models.swing import swing_leaves
 from physvision.models.tabletop import back_project, project
 from physvision.models.track_fit import FittedMotion, TrackFit
 from physvision.models.trial_properties import UNIFORM_STD, scaled

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from physvision.core import Coordinates, InputError, State
 from physvision.core.checks import check_count, check_positive
 from physvision.models.networks import output_layer, perceptron
+from physvision.physics import LearnedEngine
 
 
 class StateNetwork(nn.Module):
@@ -210,3 +211,24 @@ def _pairs(links: str | Sequence[tuple[int, int]], bodies: int) -> list[tuple[in
     if any(a == b or not (0 <= a < bodies and 0 <= b < bodies) for a, b in connected):
         raise InputError(f"links: expected pairs of different bodies from 0 to {bodies - 1}, got {links}")
     return [*connected, *((b, a) for a, b in connected)]
+
+
+class NetworkEngine(LearnedEngine):
+    """A network that says how the state changes in a step: q' = q + dt (v + Δq̇), v' = v + Δv."""
+
+    def __init__(self, network: StateNetwork, dt: float) -> None:
+        """Step by a network.
+
+        Args:
+            network: its two outputs for each velocity are Δq̇ and Δv, in units of its `velocity_scale`.
+            dt: seconds a step.
+        """
+        super().__init__(network.coordinates.size, check_positive("dt", dt), network.controls)
+        if network.outputs != 2:
+            raise InputError(f"network: expected two outputs for each velocity, got {network.outputs}")
+        self.network = network
+
+    def advance(self, state: State, control: Tensor | None) -> State:
+        """The state one step later."""
+        rate, change = (self.network(state, control) * self.network.velocity_scale).unbind(1)
+        return State(state.q + self.dt * (state.v + rate), state.v + change)
