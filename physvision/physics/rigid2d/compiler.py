@@ -304,10 +304,11 @@ def _joint_tables(model: Model) -> list[Table]:
     """Return the arrays of joints, of their rows and of springs."""
     joints = _ordered(model, "joints")
     rows = [(kind, number) for number, (joint, _) in enumerate(joints) for kind in joint.rows]
+    motors, limited = model.motors, model.limited
     return [
         ("joint_bodies", [model.order.ends(ends) for _, ends in joints], np.int32, 2),
-        ("motor", [model.motors[i] for i in model.order.lists["joints"]], np.int32, 1),
-        ("has_limits", [int(model.limited[i]) for i in model.order.lists["joints"]], np.int32, 1),
+        ("motor", [motors[i] for i in model.order.lists["joints"]], np.int32, 1),
+        ("has_limits", [int(limited[i]) for i in model.order.lists["joints"]], np.int32, 1),
         ("row_kind", [kind for kind, _ in rows], np.int32, 1),
         ("row_joint", [number for _, number in rows], np.int32, 1),
         ("spring_bodies", [model.order.ends(ends) for _, ends in _ordered(model, "springs")], np.int32, 2),

@@ -10,25 +10,18 @@ signs of the solution, which nearly always converges; else the mode search with 
 
 import warp as wp
 
-from .linear import factor_bordered, solve, solve_transposed
+from .linear import band_end, band_start, border_start, clear_bordered, factor_bordered, solve, solve_transposed
 from .mode_search import search_modes
 from .precision import Array1d, IntArray1d, scalar
 from .problem import OPEN, SLIDE, STICK, Problem, bind_contacts, clear
-from .rows import add_row, row_body, weighted_velocity
+from .rows import add_row, link_row_ends, row_body, weighted_velocity
 
 
 @wp.func
 def assemble_delassus(p: Problem, n: int):
-    """Set the n×n Delassus matrix A = R W Cᵀ; linked lists give the row ends that act on one body."""
-    for body in range(p.bodies + 1):
-        p.first_end[body] = -1
-    for back in range(2 * n):
-        end = 2 * n - 1 - back
-        body = row_body(p, end // 2, end % 2)
-        if p.inverse_mass[3 * body] > scalar(0.0):
-            p.next_end[end] = p.first_end[body]
-            p.first_end[body] = end
-    clear(p.delassus, n * n)
+    """Set the n×n Delassus matrix A = R W Cᵀ."""
+    link_row_ends(p, n)
+    clear_bordered(p.delassus, n, p.joint_rows, p.joint_band)
     rows = p.rows
     columns = p.columns
     for end in range(2 * n):
@@ -87,19 +80,12 @@ def row_compliance(p: Problem, row: int, size: int):
 def factor_active(p: Problem, n: int, size: int):
     """Factorize the system F of the active rows; the Delassus matrix, size × size, is at hand."""
     joints = p.joint_rows
-    clear(p.factors, n * n)
     for i in range(n):
         row = p.active_rows[i]
-        first_column = wp.int32(0)
-        last_column = n
-        if i < joints:
-            first_column = wp.max(i - p.joint_band, 0)
-            last_column = wp.min(i + p.joint_band + 1, joints)
-        for j in range(first_column, last_column):
+        for j in range(band_start(i, joints, p.joint_band), band_end(i, n, joints, p.joint_band)):
             p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], size)
-        if i < joints:
-            for j in range(joints, n):
-                p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], size)
+        for j in range(border_start(i, n, joints), n):
+            p.factors[i * n + j] = active_entry(p, row, p.active_rows[j], size)
         p.factors[i * n + i] = p.factors[i * n + i] + row_compliance(p, row, size)
     contact_rows = n - joints
     p.refinement_work = (
@@ -141,7 +127,7 @@ def solve_active(p: Problem, n: int, contacts: int, multipliers: Array1d):
                 p.active_solution[i] = (
                     p.active_solution[i] + row_compliance(p, p.active_rows[i], size) * multipliers[p.active_rows[i]]
                 )
-        solve(p.factors, p.pivots, p.active_solution, n)
+        solve(p.factors, p.pivots, p.active_solution, n, p.joint_rows, p.joint_band)
         for i in range(n):
             multipliers[p.active_rows[i]] = p.active_solution[i]
     for i in range(contacts):
@@ -282,7 +268,7 @@ def solve_contacts_adjoint(
                     )
                 if refinement > 0:
                     p.active_solution[i] = p.active_solution[i] + row_compliance(p, r, size) * p.row_adjoint[r]
-        solve_transposed(p.factors, p.pivots, p.active_solution, n)
+        solve_transposed(p.factors, p.pivots, p.active_solution, n, p.joint_rows, p.joint_band)
         for i in range(n):
             p.row_adjoint[p.active_rows[i]] = p.active_solution[i]
     return n

@@ -1,4 +1,8 @@
-"""Dense linear systems of run-time size, for one thread: LU factorization with row exchanges, and both solutions."""
+"""Bordered linear systems of run-time size, for one thread: LU factorization and both solutions.
+
+The first `inner` rows and columns of the n×n matrix (row after row) have a half bandwidth `band`; the others, its
+border, are full. Entries of the inner block outside its band are neither read nor written.
+"""
 
 import warp as wp
 
@@ -48,13 +52,31 @@ def add_multiple(a: Array1d, i: int, factor: scalar, b: Array1d, j: int, n: int)
 
 
 @wp.func
-def factor(matrix: Array1d, order: IntArray1d, n: int):
-    """Replace the n×n `matrix` (row after row) by its LU factors; `order[k]` is the row exchanged with row k.
+def band_start(i: int, inner: int, band: int):
+    """Return the first column of row i, or row of column i, that is stored."""
+    return wp.where(i < inner, wp.max(i - band, 0), 0)
 
-    Zero multipliers cost nothing. A column without a pivot gets a tiny one, so that the caller's regularization decides
-    its unknown.
-    """
-    factor_rest(matrix, order, n, 0)
+
+@wp.func
+def band_end(i: int, n: int, inner: int, band: int):
+    """Return the end of the columns of row i, or rows of column i, that are stored before the border."""
+    return wp.where(i < inner, wp.min(i + band + 1, inner), n)
+
+
+@wp.func
+def border_start(i: int, n: int, inner: int):
+    """Return the first column of row i, or row of column i, that is stored after `band_end`."""
+    return wp.where(i < inner, inner, n)
+
+
+@wp.func
+def clear_bordered(matrix: Array1d, n: int, inner: int, band: int):
+    """Set all entries to zero."""
+    for i in range(n):
+        for j in range(band_start(i, inner, band), band_end(i, n, inner, band)):
+            matrix[i * n + j] = scalar(0.0)
+        for j in range(border_start(i, n, inner), n):
+            matrix[i * n + j] = scalar(0.0)
 
 
 @wp.func
@@ -90,54 +112,61 @@ def factor_rest(matrix: Array1d, order: IntArray1d, n: int, start: int):
 
 @wp.func
 def factor_bordered(matrix: Array1d, order: IntArray1d, n: int, inner: int, band: int):
-    """Factorize a matrix whose first `inner` rows and columns are banded, bordered by the other rows.
+    """Replace the matrix by its LU factors; `order[k]` is the row exchanged with row k.
 
-    No rows are exchanged among the first `inner`: they are those of a nearly symmetric, positive definite matrix.
+    No rows are exchanged among the first `inner`: they are those of a nearly symmetric, positive definite matrix. A
+    column of the border without a pivot gets a tiny one, so that the caller's regularization decides its unknown.
     """
     for k in range(inner):
         order[k] = k
-        band_end = wp.min(k + band, inner - 1)
+        end = band_end(k, n, inner, band)
         inverse = scalar(1.0) / matrix[k * n + k]
-        for row in range(k + 1, band_end + 1 + n - inner):
-            i = wp.where(row > band_end, row - band_end - 1 + inner, row)
+        for row in range(k + 1, end + n - inner):
+            i = wp.where(row >= end, row - end + inner, row)
             if matrix[i * n + k] != scalar(0.0):
                 multiplier = matrix[i * n + k] * inverse
                 matrix[i * n + k] = multiplier
-                add_multiple(matrix, i * n + k + 1, -multiplier, matrix, k * n + k + 1, band_end - k)
+                add_multiple(matrix, i * n + k + 1, -multiplier, matrix, k * n + k + 1, end - k - 1)
                 add_multiple(matrix, i * n + inner, -multiplier, matrix, k * n + inner, n - inner)
     factor_rest(matrix, order, n, inner)
 
 
 @wp.func
-def solve(factors: Array1d, order: IntArray1d, x: Array1d, n: int):
+def solve(factors: Array1d, order: IntArray1d, x: Array1d, n: int, inner: int, band: int):
     """Replace `x` by the solution of A x = b, given b in `x` and the factors of A."""
-    for k in range(n):
+    for k in range(inner, n):
         if order[k] != k:
             swapped = x[k]
             x[k] = x[order[k]]
             x[order[k]] = swapped
     for i in range(n):
-        x[i] = x[i] - dot(factors, i * n, x, 0, i)
+        start = band_start(i, inner, band)
+        x[i] = x[i] - dot(factors, i * n + start, x, start, i - start)
     for back in range(n):
         i = n - 1 - back
-        x[i] = (x[i] - dot(factors, i * n + i + 1, x, i + 1, back)) / factors[i * n + i]
+        end = band_end(i, n, inner, band)
+        border = border_start(i, n, inner)
+        known = dot(factors, i * n + i + 1, x, i + 1, end - i - 1) + dot(factors, i * n + border, x, border, n - border)
+        x[i] = (x[i] - known) / factors[i * n + i]
 
 
 @wp.func
-def solve_transposed(factors: Array1d, order: IntArray1d, x: Array1d, n: int):
+def solve_transposed(factors: Array1d, order: IntArray1d, x: Array1d, n: int, inner: int, band: int):
     """Replace `x` by the solution of Aᵀ x = b, given b in `x` and the factors of A."""
     for i in range(n):
         total = x[i]
-        for j in range(i):
+        for j in range(band_start(i, inner, band), i):
             total -= factors[j * n + i] * x[j]
         x[i] = total / factors[i * n + i]
     for back in range(n):
         i = n - 1 - back
         total = x[i]
-        for j in range(i + 1, n):
+        for j in range(i + 1, band_end(i, n, inner, band)):
+            total -= factors[j * n + i] * x[j]
+        for j in range(border_start(i, n, inner), n):
             total -= factors[j * n + i] * x[j]
         x[i] = total
-    for back in range(n):
+    for back in range(n - inner):
         k = n - 1 - back
         if order[k] != k:
             swapped = x[k]

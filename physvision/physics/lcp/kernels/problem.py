@@ -60,9 +60,9 @@ layout = Layout(
         "envelope": UNKNOWNS,
         # Island of each body, queue of the walk through them, and one for bodies that are awake.
         **dict.fromkeys(("island", "queue", "awake"), "bodies + 1"),
-        # Linked lists of the row ends that act on one body.
+        # Linked lists of the ends of rows that act on one body.
         "first_end": "bodies + 1",
-        "next_end": f"2 * ({DENSE_ROWS})",
+        "next_end": f"2 * ({ROWS})",
         # One for contacts that slide from the start.
         "sliding": CONTACTS,
     },

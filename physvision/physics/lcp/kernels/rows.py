@@ -13,6 +13,19 @@ def row_body(p: Problem, r: int, side: int):
 
 
 @wp.func
+def link_row_ends(p: Problem, size: int):
+    """Link the ends of the first `size` rows that act on one body, two a row, in the order of their rows."""
+    for body in range(p.bodies + 1):
+        p.first_end[body] = -1
+    for back in range(2 * size):
+        end = 2 * size - 1 - back
+        body = row_body(p, end // 2, end % 2)
+        if p.inverse_mass[3 * body] > scalar(0.0):
+            p.next_end[end] = p.first_end[body]
+            p.first_end[body] = end
+
+
+@wp.func
 def row_velocity(p: Problem, rows: Array1d, r: int, v: Array1d):
     """Return row r times the vector v over bodies."""
     a = 3 * p.row_a[r]

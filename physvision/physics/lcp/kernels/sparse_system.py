@@ -13,7 +13,7 @@ import warp as wp
 from .linear import add_multiple, dot
 from .precision import Array1d, scalar
 from .problem import OPEN, STICK, Problem, clear
-from .rows import apply_impulse, row_body, row_velocity
+from .rows import apply_impulse, link_row_ends, row_body, row_velocity
 
 
 @wp.func
@@ -40,6 +40,7 @@ def enqueue_body(p: Problem, body: int, island: int, count: int):
 @wp.func
 def order_bodies(p: Problem, contacts: int):
     """List the moving bodies in `queue`, breadth first, and number their islands; return their number."""
+    link_row_ends(p, p.joint_rows + 2 * contacts)
     for body in range(p.bodies + 1):
         p.island[body] = -1
     count = wp.int32(0)
@@ -49,12 +50,10 @@ def order_bodies(p: Problem, contacts: int):
         while processed < count:
             body = p.queue[processed]
             processed += 1
-            for k in range(p.joint_rows + contacts):
-                r = wp.where(k >= p.joint_rows, 2 * k - p.joint_rows, k)
-                if p.row_a[r] == body:
-                    count = enqueue_body(p, p.row_b[r], p.island[body], count)
-                elif p.row_b[r] == body:
-                    count = enqueue_body(p, p.row_a[r], p.island[body], count)
+            end = p.first_end[body]
+            while end >= 0:
+                count = enqueue_body(p, row_body(p, end // 2, 1 - end % 2), p.island[body], count)
+                end = p.next_end[end]
     return count
 
 
@@ -74,17 +73,18 @@ def number_unknowns(p: Problem, contacts: int):
         for i in range(3):
             p.envelope[n + i] = n
         n += 3
-        for r in range(p.joint_rows):
-            a = p.row_a[r]
-            b = p.row_b[r]
-            if a == body or b == body:
-                neighbor = a + b - body
-                if p.inverse_mass[3 * neighbor] == scalar(0.0) or p.body_unknown[neighbor] >= 0:
-                    p.joint_unknown[r] = n
-                    p.envelope[n] = p.body_unknown[body]
-                    if p.body_unknown[neighbor] >= 0:
-                        p.envelope[n] = wp.min(p.body_unknown[neighbor], p.body_unknown[body])
-                    n += 1
+        end = p.first_end[body]
+        while end >= 0:
+            r = end // 2
+            neighbor = row_body(p, r, 1 - end % 2)
+            is_numbered = p.inverse_mass[3 * neighbor] == scalar(0.0) or p.body_unknown[neighbor] >= 0
+            if r < p.joint_rows and is_numbered:
+                p.joint_unknown[r] = n
+                p.envelope[n] = p.body_unknown[body]
+                if p.body_unknown[neighbor] >= 0:
+                    p.envelope[n] = wp.min(p.body_unknown[neighbor], p.body_unknown[body])
+                n += 1
+            end = p.next_end[end]
     for i in range(contacts):
         r = p.joint_rows + 2 * i
         a = p.body_unknown[p.row_a[r]]

@@ -40,14 +40,14 @@ def has_simultaneous_impacts(contact: Contact, s: System, world: int, count: int
 
 @wp.func
 def friction_group(contact: Contact, s: System, world: int, c: int):
-    """Return the pair of shapes of a closed contact with friction if it can touch at more points than hold it, or -1."""
+    """Return the pair of shapes of a closed contact with friction, if more points than hold it may touch; else -1."""
     group = wp.int32(-1)
     pair = contact.blocks.pair[world, c]
     if contact.blocks.law[world, c] == CONTACT and pair < s.model.pairs.count:
-        touching = s.model.pairs.group[pair]
-        if s.model.groups.start[touching + 1] - s.model.groups.start[touching] > MAX_DETERMINED:
+        shapes = s.model.pairs.group[pair]
+        if s.model.groups.start[shapes + 1] - s.model.groups.start[shapes] > MAX_DETERMINED:
             if contact.blocks.friction[world, c] > scalar(0.0) and contact.solver.mode[world, c] != OPEN:
-                group = touching
+                group = shapes
     return group
 
 
