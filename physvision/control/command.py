@@ -67,8 +67,8 @@ def pendulum_pixels(seconds: float = 15.0, policy: str = "pendulum-pixels", out:
         policy: Name of a policy that comes with physvision, or a file that `physvision fit-policy` wrote.
         out: MP4 file of the film; out/control/pendulum-pixels.mp4 if not given.
     """
-    from physvision.control.pixels.film_policy import film_policy
     from physvision.control.pixels.task import CONTROL_PERIOD_S
+    from physvision.control.pixels.trials import film_policy
 
     count_steps("seconds", seconds, CONTROL_PERIOD_S)
     film_policy(_film_path("pendulum-pixels", out), seconds, policy)

@@ -38,7 +38,7 @@ from physvision.identification.parameters import estimate_parameters
 from physvision.identification.result import FrameRate, Identification
 from physvision.identification.settings import DEFAULT_SETTINGS, IdentificationSettings, ViewSettings
 from physvision.identification.signatures import contradiction
-from physvision.identification.thinning import limit_samples
+from physvision.identification.track_preparation import limit_samples
 from physvision.identification.view import View
 from physvision.perception import Track, detect_onsets, find_tracks
 

@@ -1,4 +1,4 @@
-"""Preparation of tracks: selection, merging of fragments, trimming of rests, hinged rods, choice of the moving ones.
+"""Preparation of tracks: selection, merging of fragments, trimming of rests and length, hinged rods, the moving ones.
 
 A rod hides the background behind its hinge, so part of it is taken for background, and more of it where the rod is
 slow: the center of the visible part moves along the rod. The lines of the rod's long axis intersect in the hinge
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
+from scipy.interpolate import CubicSpline
 
 from physvision.core import InputError
 from physvision.identification.initial_guesses import MAD_TO_STD
@@ -250,3 +251,58 @@ def _intersect_lines(
         point = np.linalg.lstsq(normals * root_weights[:, None], offsets * root_weights, rcond=None)[0]
     typical_distance = MAD_TO_STD * float(np.median(np.abs(normals @ point - offsets)))
     return point, typical_distance / float(np.linalg.svd(normals, compute_uv=False)[-1]), typical_distance
+
+
+def limit_samples(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:
+    """Thin tracks of very many samples, and cut what is still too long, with warnings.
+
+    Args:
+        tracks: Tracks of the same times.
+        settings: Largest number of samples, and the loss by thinning.
+
+    Returns:
+        The tracks, and the warnings.
+    """
+    observed = np.flatnonzero(np.any([track.observed for track in tracks], axis=0))
+    first, end = int(observed[0]), int(observed[-1]) + 1
+    if end - first <= settings.max_samples:
+        return list(tracks), []
+    tracks = [track.window(first, end) for track in tracks]
+    count, stride = end - first, math.ceil((end - first) / settings.max_samples)
+    while stride > 1 and any(_lost_path(track, stride, settings) > settings.max_lost_path for track in tracks):
+        stride //= 2
+    notes = []
+    if stride > 1:
+        notes.append(f"The track has {count} samples; every {_ordinal(stride)} is used.")
+        tracks = [track.window(0, None, stride) for track in tracks]
+    if len(tracks[0]) > settings.max_samples:
+        tracks = [track.window(0, settings.max_samples) for track in tracks]
+        start, stop = (float(tracks[0].times[index]) for index in (0, -1))
+        notes.append(
+            f"The track has {count} samples; only the part from {start:.4g} to {stop:.4g} s is used: --from and --to "
+            "select another."
+        )
+    usable = [track for track in tracks if track.observed.sum() >= settings.min_positions]
+    return usable or tracks, notes
+
+
+def _lost_path(track: Track, stride: int, settings: TrackSettings) -> float:
+    """Return the part of the path that thinning would lose: a curve through half as many samples misses the others."""
+    stride *= 2
+    times, positions = track.times[track.observed], track.positions[track.observed]
+    if len(times) < 2 * stride:
+        return 1.0
+    noise = float(np.median(track.sigma[track.observed]))
+    curve = CubicSpline(times[::stride], positions[::stride])
+    missed = np.linalg.norm(curve(times) - positions, axis=1) > settings.max_thinning_error * noise
+    # Where it rests, noise is no path.
+    steps = np.linalg.norm(np.diff(curve(times[::stride]), axis=0), axis=1)
+    path = np.maximum(steps - settings.max_thinning_error * noise, 0.0).repeat(stride)[: len(times)]
+    path += 1e-12
+    return float((path * missed[: len(path)]).sum() / path.sum())
+
+
+def _ordinal(number: int) -> str:
+    """Return an English ordinal, such as 2nd or 60th."""
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{suffix}"

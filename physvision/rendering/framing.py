@@ -1,21 +1,28 @@
-"""Placement of the camera: a direction that shows the motion, and a distance at which all that moves is visible."""
+"""Placement of the camera: a direction that shows the motion, and a distance at which all that moves is visible.
+
+The frames of films follow from it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import UInt8
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from physvision.core import State
+from physvision.physics import Engine
 from physvision.physics.engine import Overrides
 from physvision.rendering.renderer import Renderer
 from physvision.rendering.view import FIELD_OF_VIEW, View
 
 DEFAULT_AZIMUTH, DEFAULT_ELEVATION = math.radians(-62.0), 0.26  # rad
+GROUND_MARGIN = 0.02  # between the lowest point of a film and the ground below, in its height
 TURN = 0.35  # by which a flat motion is seen from the side, rad
 TOP_ELEVATION = 0.95  # of a motion in a horizontal plane, rad
 FLAT = 0.04  # ratio of squared displacements below which a motion is flat
@@ -228,3 +235,25 @@ def ground_below(renderer: Renderer, poses: NDArray, sizes: NDArray, margin: flo
         return 0.0
     low, high = float(np.nanmin(heights - radius)), float(np.nanmax(heights + radius))
     return low - margin * (high - low)
+
+
+def film_frames(
+    engine: Engine, states: State, dt: float, size: tuple[int, int], properties: Overrides = None
+) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
+    """Render states of one world that follow one another in time.
+
+    Args:
+        engine: Engine with mechanics.
+        states: States of the world, a batch of them.
+        dt: Time between them, s.
+        size: Height and width of the frames, pixels.
+        properties: Properties; the engine's own if None.
+    """
+    renderer = Renderer(engine)
+    poses, sizes = renderer.frames(states, properties)
+    if not renderer.planar:
+        renderer.ground_height = ground_below(renderer, poses, sizes, GROUND_MARGIN)
+    framing = choose_framing(renderer, State(states.q[:1], states.v[:1]), size, properties)
+    views = film_views(framing, poses[:, framing.movable][..., :3, 3], dt)
+    for moment, current in zip(poses, views, strict=True):
+        yield renderer.render_frames(moment, sizes, current)

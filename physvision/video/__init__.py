@@ -3,15 +3,16 @@
 from physvision.video.audio import AudioTrack as AudioTrack, read_audio as read_audio
 from physvision.video.conversion import Conversion as Conversion, resample as resample
 from physvision.video.reading import (
+    FrameTiming as FrameTiming,
     VideoInfo as VideoInfo,
     chunks as chunks,
+    frame_timing as frame_timing,
     list_images as list_images,
     read as read,
     read_info as read_info,
     read_timestamps as read_timestamps,
     stream as stream,
 )
-from physvision.video.regularity import FrameTiming as FrameTiming, frame_timing as frame_timing
 from physvision.video.scene_frames import (
     SceneStream as SceneStream,
     TimedFrame as TimedFrame,

@@ -8,7 +8,7 @@ import pytest
 
 from physvision.identification import identify
 from physvision.identification.settings import TrackSettings
-from physvision.identification.thinning import limit_samples
+from physvision.identification.track_preparation import limit_samples
 from physvision.perception import Track
 
 SETTINGS = TrackSettings()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from physvision.models.backgrounds import filled, uncovered_median
+from physvision.models.segmenting_encoder import filled, uncovered_median
 
 
 def test_pixels_take_the_median_of_the_times_that_show_them():

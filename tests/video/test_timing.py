@@ -7,7 +7,7 @@ import torch
 
 from physvision import video
 from physvision.core import Clip
-from physvision.video.regularity import RegularitySettings
+from physvision.video.reading import RegularitySettings
 
 
 def ball(times, noise=0.0, seed=0):

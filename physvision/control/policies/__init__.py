@@ -2,13 +2,11 @@
 
 from physvision.control.policies.networks import GruPolicy as GruPolicy, MlpPolicy as MlpPolicy, Policy as Policy
 from physvision.control.policies.rollouts import (
+    ControlTask as ControlTask,
+    FeedbackTask as FeedbackTask,
     GradientMonitor as GradientMonitor,
+    OpenLoopTask as OpenLoopTask,
     PolicyRollout as PolicyRollout,
     rollout_open_loop as rollout_open_loop,
     rollout_policy as rollout_policy,
-)
-from physvision.control.policies.task import (
-    ControlTask as ControlTask,
-    FeedbackTask as FeedbackTask,
-    OpenLoopTask as OpenLoopTask,
 )

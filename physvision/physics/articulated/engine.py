@@ -14,7 +14,7 @@ from physvision.core import InputError, State, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.physics.articulated import autograd
-from physvision.physics.articulated.autograd.contact_rollout import contact_geometry
+from physvision.physics.articulated.autograd.rollout import contact_geometry
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.compiler.struct_cache import ModelStructs
 from physvision.physics.articulated.contact import (
