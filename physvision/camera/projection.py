@@ -32,8 +32,8 @@ class Projection:
         orthographic: If true, rays are parallel.
     """
 
-    intrinsics: Float[Tensor, "*batch 3 3"]
-    extrinsics: Float[Tensor, "*batch 4 4"]
+    intrinsics: Float[Tensor, "*#batch 3 3"]
+    extrinsics: Float[Tensor, "*#batch 4 4"]
     height: int
     width: int
     orthographic: bool = False
