@@ -146,8 +146,8 @@ def solve(factors: Array1d, order: IntArray1d, x: Array1d, n: int, inner: int, b
         i = n - 1 - back
         end = band_end(i, n, inner, band)
         border = border_start(i, n, inner)
-        known = dot(factors, i * n + i + 1, x, i + 1, end - i - 1) + dot(factors, i * n + border, x, border, n - border)
-        x[i] = (x[i] - known) / factors[i * n + i]
+        total = dot(factors, i * n + i + 1, x, i + 1, end - i - 1) + dot(factors, i * n + border, x, border, n - border)
+        x[i] = (x[i] - total) / factors[i * n + i]
 
 
 @wp.func
