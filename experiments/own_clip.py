@@ -7,7 +7,9 @@ compression. `import` makes a data set of it, `fit` trains `Eye`, the class of a
 through an engine and a camera that come from a model file, and goes on from its checkpoint; then `test`, `export` and
 `predict`. Printed and written as claims is the PSNR of frames ten ahead of held-out ones: of the model, of the last
 frame that is given, and of that frame moved on by its optical flow. The bar is 2 dB above the better of these two.
-Run by the Python of an environment in which a wheel is installed, all of it is that of the wheel.
+Run by the Python of an environment in which a wheel is installed, all of it is that of the wheel. Updates are a
+multiple of 200, since half of them come before the resume, and a checkpoint is kept every 100. A source of another
+kind or length needs a folder of its own (`--out`).
 
 Of a clip of 2 s a third is for training, in which the bob swings to one side alone. An encoder that learned from it
 as it is was 0.8 dB below the last frame where the bob swings back, after 300 updates; with the clip played backwards as
