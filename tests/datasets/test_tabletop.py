@@ -16,8 +16,8 @@ from physvision.datasets.billiards.rolling import random_orientations, rotation_
 from physvision.datasets.billiards.simulation import Table, simulate
 from physvision.datasets.rendering import MOMENTS, Sensor
 from physvision.datasets.rendering.cameras import project
+from physvision.datasets.tabletop.recipe import place_balls
 from physvision.datasets.tabletop.rendering import TabletopRenderer
-from physvision.datasets.tabletop.scene import place_balls
 
 BOX = np.array([50.0, 44.0])
 # Frames without anything that hides where the balls are.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.functional import pad
 
-from physvision.core import InputError, State, Trajectory
+from physvision.core import InputError, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.physics.articulated import autograd
@@ -30,10 +31,10 @@ from physvision.physics.articulated.launch import TrajectoryLauncher
 from physvision.physics.articulated.model.integrators import INTEGRATORS
 from physvision.physics.articulated.model.mechanism import Mechanism
 from physvision.physics.articulated.settings import SETTINGS
-from physvision.physics.articulated.status import contact_status, rollout_status
 from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Overrides
 from physvision.physics.entry import engine_entry
+from physvision.physics.failures import is_known_negative
 from physvision.physics.feedback import FeedbackSearch
 
 
@@ -313,3 +314,41 @@ class Articulation(TreeDynamics):
         values["impulse"] = self._contact_rollout(model, None, 1, 0).impulses(q, state.v, *inputs)
         rows = {name: row.to(q.device) for name, row in self._pairs.list_rows(self.geometry).items()}
         return select_contacts(max_separation, rows, values)
+
+
+def rollout_status(failed: Tensor, underresolved: Tensor, error: Tensor) -> Status:
+    """Status of a rollout without contact.
+
+    Args:
+        failed: First step at which a world stops being finite, −1 for none, (batch,).
+        underresolved: First step that does not resolve the motion, −1 for none, (batch,).
+        error: Largest integration error relative to the velocities, (batch,).
+    """
+
+    def make() -> Status:
+        residual = torch.where(failed < 0, error, torch.inf)
+        return Status(failed < 0, residual, torch.ones_like(failed), failed, first_underresolved_step=underresolved)
+
+    return Status.deferred(make) if is_known_negative(failed) and is_known_negative(underresolved) else make()
+
+
+def contact_status(steps: Tensor, worst: Tensor, first_energy_gain: Callable[[], Tensor] | None = None) -> Status:
+    """Status of a rollout with contact.
+
+    Args:
+        steps: First failed step, then the columns `workspace.STEP_COLUMNS`, (batch, columns).
+        worst: Columns `workspace.WORST_COLUMNS`, (batch, columns).
+        first_energy_gain: Function that returns the first step after which the energy has grown, -1 for none, (batch,).
+    """
+
+    def make() -> Status:
+        failed, grazing_step, fallback, regularized = steps.unbind(1)
+        residual, penetration = worst.unbind(1)
+        residual = torch.where(failed < 0, residual, torch.inf)
+        details = {"first_grazing_step": grazing_step, "regularized_impacts": regularized, "penetration": penetration}
+        status = Status(failed < 0, residual, torch.ones_like(failed), failed, fallback, **details)
+        if first_energy_gain is None or is_functorch_wrapped_tensor(steps):
+            return status
+        return status.with_energy_check(first_energy_gain)
+
+    return Status.deferred(make) if is_known_negative(steps, 0) else make()

@@ -4,7 +4,7 @@ from physvision.physics.articulated.contact.contact_list import (
     ContactList as ContactList,
     select_contacts as select_contacts,
 )
-from physvision.physics.articulated.contact.feature_pairs import (
+from physvision.physics.articulated.contact.features import (
     FeaturePairs as FeaturePairs,
     compile_feature_pairs as compile_feature_pairs,
     supported_pairs as supported_pairs,

@@ -20,7 +20,7 @@ from physvision.core import (
     Sphere,
     UnsupportedError,
 )
-from physvision.physics.articulated.contact.feature_pairs import supported_pairs
+from physvision.physics.articulated.contact.features import supported_pairs
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 
 
