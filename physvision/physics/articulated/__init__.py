@@ -19,9 +19,11 @@ from physvision.physics.articulated.contact import (
 from physvision.physics.articulated.engine import Articulation as Articulation
 from physvision.physics.articulated.loading import ServoSettings as ServoSettings, load as load
 from physvision.physics.articulated.model.bodies import Body as Body, Joint as Joint
-from physvision.physics.articulated.model.fluid import Fluid as Fluid
-from physvision.physics.articulated.model.loop_joints import LoopJoint as LoopJoint
-from physvision.physics.articulated.model.mechanism import Mechanism as Mechanism
+from physvision.physics.articulated.model.mechanism import (
+    Fluid as Fluid,
+    LoopJoint as LoopJoint,
+    Mechanism as Mechanism,
+)
 from physvision.physics.articulated.model.properties import TreeProperties as TreeProperties
 from physvision.physics.articulated.model.transmissions import Transmission as Transmission
 

@@ -17,9 +17,7 @@ from physvision.physics.articulated.contact import Contact, ContactSettings
 from physvision.physics.articulated.engine import Articulation
 from physvision.physics.articulated.model.actuators import Actuators
 from physvision.physics.articulated.model.bodies import Body, Joint
-from physvision.physics.articulated.model.fluid import Fluid
-from physvision.physics.articulated.model.loop_joints import LoopJoint
-from physvision.physics.articulated.model.mechanism import EARTH_GRAVITY, Mechanism
+from physvision.physics.articulated.model.mechanism import EARTH_GRAVITY, Fluid, LoopJoint, Mechanism
 from physvision.physics.articulated.model.transmissions import Transmission
 from physvision.physics.articulated.settings import SETTINGS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
-from physvision.physics.articulated.model.loop_joints import LoopJoint
+from physvision.physics.articulated.model.mechanism import LoopJoint
 from physvision.physics.articulated.model.transmissions import TRANSMISSION_KINDS, Transmission
 from physvision.physics.articulated.settings import SETTINGS
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from physvision.kernels.layout import SHAPES, ArrayField
 from physvision.physics.articulated.arrays import PARAMETERS
 from physvision.physics.articulated.model.bodies import JOINT_KINDS
-from physvision.physics.articulated.model.fluid import drag_coefficients
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
+from physvision.physics.articulated.model.mechanism import drag_coefficients
 from physvision.physics.articulated.model.properties import TreeProperties
 
 Parameters = dict[str, Tensor]  # by the names of `arrays.PARAMETERS`, in their order, the world's dimension first

@@ -15,10 +15,8 @@ from physvision.physics.articulated.compiler.tree import compile_tree
 from physvision.physics.articulated.contact import ContactSettings, ShapePair, ShapePairs, default_shape_pairs
 from physvision.physics.articulated.model.actuators import couple_actuator_states
 from physvision.physics.articulated.model.bodies import Body, body_shapes, sort_bodies
-from physvision.physics.articulated.model.fluid import inertia_boxes
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
-from physvision.physics.articulated.model.loop_joints import loop_joint_markers
-from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.model.mechanism import Mechanism, inertia_boxes, loop_joint_markers
 from physvision.physics.articulated.model.properties import TreeProperties
 
 

@@ -12,9 +12,8 @@ from torch import Tensor
 from physvision.core import Placed, ShapeError
 from physvision.physics.articulated.contact import ContactSettings
 from physvision.physics.articulated.model.bodies import Body
-from physvision.physics.articulated.model.fluid import Fluid
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
-from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.model.mechanism import Fluid, Mechanism
 from physvision.physics.articulated.model.properties import TreeProperties
 from physvision.physics.properties import Constraint
 

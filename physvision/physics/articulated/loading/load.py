@@ -44,8 +44,7 @@ from physvision.physics.articulated.loading.tendons import (
 from physvision.physics.articulated.loading.transmissions import DEFAULT_SERVOS, FileTransmission, ServoSettings
 from physvision.physics.articulated.loading.unsupported import IGNORABLE, unsupported_features
 from physvision.physics.articulated.loading.visuals import read_visuals
-from physvision.physics.articulated.model.fluid import Fluid
-from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.model.mechanism import Fluid, Mechanism
 from physvision.physics.articulated.settings import SETTINGS
 
 _DISABLE = mujoco.mjtDisableBit

@@ -13,7 +13,7 @@ import numpy as np
 from physvision.physics.articulated.loading.geometry import pose_tuple
 from physvision.physics.articulated.loading.names import object_name
 from physvision.physics.articulated.loading.transmissions import active_equalities, is_loop
-from physvision.physics.articulated.model.loop_joints import LoopJoint
+from physvision.physics.articulated.model.mechanism import LoopJoint
 
 _WELD, _SITE = mujoco.mjtEq.mjEQ_WELD, mujoco.mjtObj.mjOBJ_SITE
 _UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])  # quaternion of no rotation
