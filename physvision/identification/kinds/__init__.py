@@ -6,16 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from physvision.identification.kinds import (
-    bounce,
-    circular,
-    collision,
-    double_pendulum,
-    explosion,
-    flight,
-    sink,
-    straight,
-)
+from physvision.identification.kinds import bounce, circular, collision, double_pendulum, explosion, flight, straight
 from physvision.identification.model import Evidence, MotionModel
 
 
@@ -57,6 +48,6 @@ KINDS: Mapping[str, MotionKind] = {
         detects_release=True,
         special_case_of=("projectile",),
     ),
-    "sink": MotionKind(sink.candidate_models),
+    "sink": MotionKind(straight.sink_models),
 }
 KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "damping", "drag", "scale")
