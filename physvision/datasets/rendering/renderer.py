@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from physvision.datasets.rendering.cameras import CameraPath
+from physvision.datasets.rendering.cameras import CameraPath, project
 from physvision.datasets.rendering.lighting import Lighting
 from physvision.datasets.rendering.sensor import Sensor
 
@@ -109,9 +109,11 @@ class Renderer(ABC):
             frames[frame] = looks.sensor.record(light * brightness[frame], random)
         return frames
 
-    def box(self, pixels: Float[np.ndarray, "points 2"], margin: float, rays: int) -> Box:
-        """Rows and columns of the rays within `margin` pixels of the rectangle around some points."""
-        low, high = pixels.min(0) - margin + 0.5, pixels.max(0) + margin + 0.5
+    def box(self, frame: int, points: Float[np.ndarray, "points 3"], radius: float, rays: int) -> Box:
+        """Rows and columns of the rays that come within `radius` of some points of the world, and a few more."""
+        pixels = project(self.camera.intrinsics, self.camera.extrinsics[frame], points)
+        margin = radius * self.camera.intrinsics[0, 0] / pixels[:, 2].min() + 0.5
+        low, high = pixels[:, :2].min(0) - margin + 0.5, pixels[:, :2].max(0) + margin + 0.5
         bounds = np.clip(np.stack([np.floor(low), np.ceil(high)]), 0, (self.width, self.height)).astype(int) * rays
         return slice(bounds[0, 1], bounds[1, 1]), slice(bounds[0, 0], bounds[1, 0])
 

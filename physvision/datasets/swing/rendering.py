@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from physvision.datasets.rendering import Looks, Renderer
-from physvision.datasets.rendering.cameras import project
 from physvision.datasets.rendering.renderer import RAYS, Box, dot
 
 # Radii of a hinge and of its pin, in half widths of a link.
@@ -99,9 +98,7 @@ class SwingRenderer(Renderer):
         """Rows and columns of the rays that come within `reach` half widths of a link at any moment."""
         flat = ends.reshape(-1, 2)
         points = np.concatenate([flat, np.full((len(flat), 1), depth)], 1)
-        pixels = project(self.camera.intrinsics, self.camera.extrinsics[frame], points)
-        margin = reach * self.looks.half_width * self.camera.intrinsics[0, 0] / pixels[:, 2].min() + 0.5
-        return self.box(pixels[:, :2], margin, rays)
+        return self.box(frame, points, reach * self.looks.half_width, rays)
 
     def _add_link(self, link: int, points: np.ndarray, ends: np.ndarray, patch: np.ndarray) -> None:
         """Draw a link, shaded as a round rod, and its hinge, shaded as a flat disc."""

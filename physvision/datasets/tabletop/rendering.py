@@ -13,8 +13,7 @@ from jaxtyping import Float, UInt8
 
 from physvision.datasets.billiards.rolling import rotation_matrices
 from physvision.datasets.rendering import Looks, Renderer, SphereTexture
-from physvision.datasets.rendering.cameras import project
-from physvision.datasets.rendering.renderer import RAYS, Box, dot
+from physvision.datasets.rendering.renderer import RAYS, dot
 
 # Exponent of highlights.
 _SHININESS = 40
@@ -67,7 +66,7 @@ class TabletopRenderer(Renderer):
         columns, rows = np.arange(self.width)[None] + 0.0, np.arange(self.height)[None] + 0.0
         for frame, centers in enumerate(self._centers(positions)):
             for ball in self._far_to_near(frame, centers):
-                box = self._box(frame, centers[None, ball], 1, 1.3)
+                box = self.box(frame, centers[None, ball], 1.3 * self.looks.radius, 1)
                 hit = self._intersect(frame, centers[None, ball], self.directions(frame, columns, rows, box))[0]
                 masks[frame][box][hit[0]] = ball + 1
         return masks
@@ -79,7 +78,7 @@ class TabletopRenderer(Renderer):
         for ball in balls:
             self._add_shadow(frame, centers[:, ball], canvas)
         for ball in balls:
-            box = self._box(frame, centers[:, ball], RAYS, 1.15)
+            box = self.box(frame, centers[:, ball], 1.15 * self.looks.radius, RAYS)
             directions = self.directions(frame, self.columns, self.rows, box)
             hit, normals = self._intersect(frame, centers[:, ball], directions)
             local_normals = normals.reshape(len(centers), -1, 3) @ self.rotations[frame, :, ball]
@@ -93,12 +92,6 @@ class TabletopRenderer(Renderer):
 
     def _far_to_near(self, frame: int, centers: np.ndarray) -> np.ndarray:
         return np.argsort(-np.linalg.norm(centers - self.positions[frame], axis=-1))
-
-    def _box(self, frame: int, centers: np.ndarray, rays: int, reach: float) -> Box:
-        """Rows and columns of the rays that come within `reach` radii of a ball's center at any moment."""
-        pixels = project(self.camera.intrinsics, self.camera.extrinsics[frame], centers)
-        margin = reach * self.looks.radius * self.camera.intrinsics[0, 0] / pixels[:, 2].min() + 0.5
-        return self.box(pixels[:, :2], margin, rays)
 
     def _intersect(self, frame: int, centers: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rays that hit a ball at its `centers` (moments, 3), and the unit normals where they do.
@@ -129,7 +122,7 @@ class TabletopRenderer(Renderer):
     def _add_shadow(self, frame: int, centers: np.ndarray, canvas: np.ndarray) -> None:
         """Darken the cloth about the point of contact, and away from the lamp."""
         lighting, radius = self.looks.lighting, np.float32(self.looks.radius)
-        box = self._box(frame, centers, RAYS, 2.4)
+        box = self.box(frame, centers, 2.4 * self.looks.radius, RAYS)
         # Shadows are soft: one moment and one grid of rays stand for all.
         center = centers.mean(0)
         directions = self.directions(frame, self.columns.mean(0)[None], self.rows.mean(0)[None], box)[0]
