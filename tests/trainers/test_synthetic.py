@@ -23,7 +23,7 @@ from physvision.models import (
 )
 from physvision.models.table_crops import CROP_CHANNELS, CROP_OUTPUTS
 from physvision.trainers import PredictionTraining, Stages, Supervision
-from physvision.trainers.synthetic import synthetic
+from physvision.trainers.synthetic import SyntheticSettings, synthetic
 
 SLOTS, GIVEN = 3, 12
 
@@ -50,19 +50,23 @@ def clips(model, batch=8):
     return Sample(frames, labels, GIVEN, unknown > 0, unknown.long(), unknown.long(), {"walls": walls}, poses)
 
 
-def test_balls_are_drawn_where_the_labels_have_them_and_nowhere_else():
+@pytest.mark.parametrize("settings", [SyntheticSettings(), SyntheticSettings(max_shadow=0.0)], ids=["lit", "no shadow"])
+def test_balls_are_drawn_where_the_labels_have_them_and_only_shadows_elsewhere(settings):
     model = autoencoder()
-    sample = synthetic(model, clips(model))
+    sample = synthetic(model, clips(model), settings)
     assert bool(sample.labeled.all())
     values = sample.properties
     columns, rows = torch.meshgrid(torch.arange(64.0), torch.arange(64.0), indexing="xy")
     positions = sample.trajectory.q[:, -1].unflatten(1, (SLOTS, 3))
-    painted = (sample.frames[:, -1] - 128 / 255).abs().amax(1) > 0.1
+    change = sample.frames[:, -1] - 128 / 255
+    painted, brighter = change.abs().amax(1) > 0.1, change.amax(1) > 0.1
     # The camera looks straight down from 2.5 widths: parallax is at most a fifteenth of the height of a ball's center.
     apart = (torch.stack([columns, rows], -1)[None, None] + 0.5 - positions[:, :, None, None, :2]).norm(dim=-1)
     apart = torch.where(values["present"][..., None, None] > 0.5, apart, 1e3)
     radius = values["radius"][..., None, None]
-    assert not bool((painted & (apart > radius + 2.0).all(1)).any())
+    assert not bool((brighter & (apart > radius + 2.0).all(1)).any())
+    shadow = settings.shadow_distance[1] * radius if settings.max_shadow else 0.0
+    assert not bool((painted & (apart > radius + shadow + 3.0).all(1)).any())
     covered = (apart < radius - 2.0) & (values["present"][..., None, None] > 0.5)
     shown = [
         float(painted[trial][covered[trial, ball]].float().mean()) for trial, ball in covered.any((2, 3)).nonzero()
