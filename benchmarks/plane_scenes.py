@@ -232,7 +232,7 @@ CASES = (
 
 def joint_gaps(world: rigid2d.World, trajectory: Trajectory) -> float:
     """Return the largest distance between the two anchors of a revolute joint, at the end of any step."""
-    from physvision.physics.rigid2d.energy import planar_poses, points_in_world
+    from physvision.physics.rigid2d.world import planar_poses, points_in_world
 
     model, worst = world.model, 0.0
     pins = [k for k, (joint, _) in enumerate(model.joints) if isinstance(joint, rigid2d.Revolute)]

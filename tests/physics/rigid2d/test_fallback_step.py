@@ -11,9 +11,9 @@ from physics.rigid2d.scenes import start
 
 from physvision.core import State
 from physvision.physics import rigid2d
-from physvision.physics.rigid2d.energy import planar_poses, points_in_world
 from physvision.physics.rigid2d.penetration import penetration
 from physvision.physics.rigid2d.rollout import Kernels
+from physvision.physics.rigid2d.world import planar_poses, points_in_world
 
 
 def max_penetration(world, state):
