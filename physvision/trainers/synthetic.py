@@ -84,10 +84,10 @@ def synthetic(model: PredictiveAutoencoder, sample: Sample, settings: SyntheticS
     context = context_of(sample) or ClipContext()
     with sample.frames.device:
         values = _random_properties(encoder, context, batch)
-        start = _random_state(model, values, batch, settings)
+        start = _random_state(model, values or {}, batch, settings)
         code = torch.zeros(batch, encoder.slots, encoder.codes)
         code[..., :3] = torch.rand(batch, encoder.slots, 3)
-    path = model.simulate(start, given - 1, None, values or None)
+    path = model.simulate(start, given - 1, None, values)
     shown = [*encoder.context_frames(given), *range(given - FRAMES, given)]
     poses = None if sample.extrinsics is None else sample.extrinsics[:, :given]
     looks = AppearanceCode(
@@ -96,14 +96,14 @@ def synthetic(model: PredictiveAutoencoder, sample: Sample, settings: SyntheticS
         background_extrinsics=None if poses is None else poses[:, given - 2],
     )
     shown_poses = None if poses is None else poses[:, shown]
-    images = model.decode(path, shown, values or None, looks, shown_poses)
-    coverage = model.coverage(Trajectory(path.q[:, shown], path.v[:, shown]), values or None, shown_poses)
+    images = model.decode(path, shown, values, looks, shown_poses)
+    coverage = model.coverage(Trajectory(path.q[:, shown], path.v[:, shown]), values, shown_poses)
     with sample.frames.device:
         images = _lit(images, coverage.unflatten(0, images.shape[:2]), code[..., :3], settings)
     frames = torch.zeros_like(sample.observed, dtype=images.dtype)
     frames[:, shown] = (images + settings.noise * torch.randn_like(images)).clamp(0.0, 1.0)
     labeled = torch.ones_like(sample.labeled)
-    return Sample(frames, path, given, labeled, sample.trial, sample.start, values or None, poses)
+    return Sample(frames, path, given, labeled, sample.trial, sample.start, values, poses)
 
 
 def _lit(
@@ -170,10 +170,10 @@ def _random_places(
     return centers
 
 
-def _random_properties(encoder: TableEncoder, context: ClipContext, batch: int) -> dict[str, Tensor]:
-    """Random properties of trials in the encoder's prior ranges; none where the engine's own are fixed."""
+def _random_properties(encoder: TableEncoder, context: ClipContext, batch: int) -> dict[str, Tensor] | None:
+    """Random properties of trials in the encoder's prior ranges; None where the engine's own are fixed."""
     if encoder.properties is None:
-        return {}
+        return None
     slots, values = encoder.slots, dict(context.properties or {})
     for shape, ranges in (((batch,), encoder.properties.trial), ((batch, slots), encoder.properties.objects)):
         for name, (low, high) in ranges.items():
