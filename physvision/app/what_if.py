@@ -90,7 +90,7 @@ class WhatIf:
             if name in targets or name == "gravity":
                 weights[index] = _HARD_WEIGHT
         sizes = torch.cat([self._sizes, self._begin[len(self._names) :].abs()])
-        z = self._last.clone()
+        z, size = self._last.clone(), 0.0
         for _ in range(_MAX_STEPS):
             quantities, jacobian = self._linearize(z)
             changes = (quantities - goal) / sizes
@@ -101,13 +101,15 @@ class WhatIf:
             )
             errors = torch.cat([residuals, _UNKNOWN_WEIGHT * (z - self._z)])
             step = torch.linalg.lstsq(rows, -errors[:, None]).solution[:, 0]
-            z = z + step * min(1.0, _MAX_STEP / max(float(step.abs().max()), 1e-12))
-            if float(step.abs().max()) < _TOLERANCE:
+            size = float(step.abs().max())
+            z = z + step * min(1.0, _MAX_STEP / max(size, 1e-12))
+            if size < _TOLERANCE:
                 break
         with torch.no_grad():
             quantities = self._quantities(z)
         misses = ((quantities - goal) / sizes)[weights == _HARD_WEIGHT]
-        if not float(misses.abs().max()) < _MAX_MISS:
+        # A value that is only approached, such as a period of zero, still takes the largest steps at the end.
+        if size >= _MAX_STEP or not float(misses.abs().max()) < _MAX_MISS:
             self._last = self._z
             raise InputError("this motion cannot have that value; the others would have to change too much")
         self._last = z

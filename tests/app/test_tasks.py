@@ -90,7 +90,7 @@ def test_without_changes_it_is_the_motion_that_was_found(analysis):
 
 @pytest.mark.parametrize("values", [{"length": -0.1}, {"mass": 1.0}, {"nothing": 1.0}, {"period": 0.0}])
 def test_values_that_no_motion_has(analysis, values):
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"cannot have that value|expected some of"):
         run(analysis, "simulate", values=values)
     assert run(analysis, "simulate", values={})["values"]["length"] == pytest.approx(LENGTH, rel=0.005)
 
