@@ -69,6 +69,7 @@ def test_every_run_can_be_repeated(path):
         assert run["script"] in words
     assert re.fullmatch(r"[0-9a-f]{7,12}", run["commit"])
     assert path.stem.startswith(f"{run['date'][:10]}-{run['commit']}")
+    assert re.fullmatch(r"[0-9a-f]{16}", run["code"])
     names = [claim["name"] for claim in run["claims"]]
     assert names
     assert len(set(names)) == len(names)
