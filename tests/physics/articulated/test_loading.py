@@ -4,7 +4,6 @@
 # pyright: reportAttributeAccessIssue=false
 
 import math
-from pathlib import Path
 
 import mujoco
 import pytest
@@ -336,76 +335,6 @@ def test_an_equality_of_joints_holds_from_the_reference_position():
     off = path.q[0, :, 0] - 0.3 - 0.1 - 2 * (path.q[0, :, 1] - 0.2)
     assert float(off.abs().max()) < 1e-12
     assert float((path.q[0, -1] - q).abs().max()) > 0.3
-
-
-def test_shapes_that_overlap_at_the_start_may_pass_through_each_other():
-    """Of two balls on sliders one starts within the other, a third is struck; only the first two pass."""
-    source = """<mujoco><option gravity="0 0 0"/><worldbody>
-      <body name="a"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
-      <body name="b" pos="0.15 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
-      <body name="c" pos="0.6 0 0"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
-    </worldbody></mujoco>"""
-    state = State(torch.zeros(1, 3, dtype=torch.float64), torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64))
-    colliding = articulated.load(source, initial_penetration="keep")
-    with pytest.warns(RuntimeWarning):
-        assert colliding.rollout(state, 1).status.first_failed_step.tolist() == [0]
-    engine = articulated.load(
-        source, initial_penetration="exclude", contact=articulated.ContactSettings(restitution=1.0)
-    )
-    end = engine.rollout(state, 100).final
-    torch.testing.assert_close(end.v, torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64), rtol=0, atol=1e-9)
-    with pytest.raises(InputError, match="initial_penetration: expected one of hold, keep, exclude, got 'ignore'"):
-        articulated.load(source, initial_penetration="ignore")
-
-
-def test_shapes_that_overlap_at_the_start_are_held_until_they_part():
-    """Two balls on sliders, one 5 cm within the other: they move as one when pushed, and bounce once they have parted."""
-    source = """<mujoco><option gravity="0 0 0"/><worldbody>
-      <body name="a"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1"/></body>
-      <body name="b" pos="0.15 0 0"><joint type="slide" axis="1 0 0"/><geom name="g" size="0.1" mass="1"/></body>
-    </worldbody></mujoco>"""
-    engine = articulated.load(source, contact=articulated.ContactSettings(restitution=1.0))
-    assert engine.held_pairs == (("sphere of 'a'", "sphere 'g' of 'b'"),)
-    start = engine.initial_state(1, torch.float64)
-    still = engine.rollout(start, 20)
-    assert still.status.converged.all()
-    assert float(still.v.abs().max()) == 0.0
-    assert float(still.status.penetration[0]) == pytest.approx(0.05)
-    slow = torch.tensor([[5e-4, 0.0]], dtype=torch.float64)
-    pushed = engine.rollout(State(start.q, slow), 50)
-    # In the step of the impact, which takes the mean velocity, the first moves on by half of v h.
-    assert float((pushed.q[:, :, 1] - pushed.q[:, :, 0]).min()) > -0.51 * 5e-4 * engine.dt
-    torch.testing.assert_close(pushed.final.v, 0.5 * slow.sum(1, keepdim=True).expand(1, 2), rtol=1e-9, atol=0)
-    # Apart by 3 cm, then back against each other.
-    returning = State(
-        torch.tensor([[0.0, 0.08]], dtype=torch.float64), torch.tensor([[1.0, -1.0]], dtype=torch.float64)
-    )
-    end = engine.rollout(returning, 10)
-    torch.testing.assert_close(end.final.v, -returning.v, rtol=0, atol=1e-9)
-    separated = engine.resolve_penetration(start).q[0]
-    assert float(0.15 + separated[1] - separated[0]) == pytest.approx(0.2, abs=2e-6)
-
-
-@pytest.mark.parametrize("name", ["ant", "humanoid", "humanoidstandup"])
-def test_gymnasiums_files_run_as_loaded(name):
-    """Ankles of the ant and knees of the humanoids are beyond their limits in the file's pose: they get no further."""
-    gymnasium = pytest.importorskip("gymnasium")
-    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / f"{name}.xml"
-    engine = articulated.load(file, dt=5e-3)
-    start = engine.initial_state(1, torch.float64)
-    path = engine.rollout(start, 60)
-    assert path.status.converged.all()
-    lower, upper = engine.properties.joint_limits[1:].unbind(-1)  # behind the root's
-    low, high = (torch.minimum(lower, start.q[0, 7:]), torch.maximum(upper, start.q[0, 7:]))
-    assert (path.q[0, :, 7:] >= low - 1e-3).all()
-    assert (path.q[0, :, 7:] <= high + 1e-3).all()
-
-
-def test_only_pairs_that_overlap_are_held():
-    """Not those whose margin is more than 1 cm."""
-    source = """<mujoco><worldbody><geom type="plane" size="1 1 1" margin="0.03"/>
-      <body pos="0 0 1"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
-    assert articulated.load(source).held_pairs == ()
 
 
 BRICK = (

@@ -362,69 +362,6 @@ def test_contact_forces_are_those_of_the_step_with_its_control():
     assert float(engine.contact_forces(rest)[1].sum(0)[2]) == pytest.approx(2 * 10, abs=1e-9)
 
 
-def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
-    """Otherwise its world fails. The heavy body moves least; what lies in the ground comes up; limits are kept."""
-    arm = Body("arm", None, [Joint("revolute", (0, 1, 0), limits=(0.3, 1.0))], position=(5.0, 0, 1.0))
-    engine = world(
-        [free("light", Sphere(0.2), 1.0), free("heavy", Box((0.4, 0.4, 0.4)), 9.0), arm],
-        static_shapes=[Placed(Plane())],
-    )
-    deep = state(((0, 0, 1.0), (1.0, 0, 0), STILL), ((0.3, 0, 1.0), STILL, STILL))
-    deep = State(
-        torch.cat([deep.q, torch.zeros(1, 1, dtype=DOUBLE)], 1), torch.cat([deep.v, torch.zeros(1, 1, dtype=DOUBLE)], 1)
-    )
-    deep.q[0, 9] = 0.15  # the box lies 5 cm in the ground, and then below the ball
-    with pytest.warns(RuntimeWarning):
-        assert engine.rollout(deep, 1).status.first_failed_step.tolist() == [0]
-    separation = engine.resolve_penetration(deep)
-    assert engine.contacts(separation, max_separation=0.0).separation.min(-1).values.tolist() == pytest.approx(
-        [0.0], abs=1e-6
-    )
-    assert torch.equal(separation.v, deep.v)
-    assert float(separation.q[0, 9]) == pytest.approx(0.2, abs=1e-6)
-    assert float(separation.q[0, 14]) == pytest.approx(0.3, abs=1e-6)
-    assert bool(engine.rollout(separation, 1).status.converged)
-    side = deep.q.clone()
-    side[0, [2, 9]] = 3.0
-    moved = engine.resolve_penetration(State(side, deep.v)).q - side
-    assert float(moved[0, 0]) == pytest.approx(-0.09, abs=1e-5)  # 10 cm, of which the heavy body takes a tenth
-    assert float(moved[0, 7]) == pytest.approx(0.01, abs=1e-5)
-
-
-def test_what_no_joint_can_free_keeps_its_overlap():
-    """A ball on two rails lies 2 mm in the ground; it rolls on, and what lies beside it is freed alone."""
-    rails = [Joint("prismatic", (1, 0, 0)), Joint("prismatic", (0, 1, 0))]
-    rider = Body("rider", None, rails, 1.0, inertia=(0.01,) * 3, position=(0, 0, 0.098), shapes=[Placed(Sphere(0.1))])
-    engine = world([rider, free("ball", Sphere(0.1), 1.0)], static_shapes=[Placed(Plane())], gravity=(0, 0, -10))
-    q = torch.tensor([[0.0, 0, 1, 0, 0.097, 1, 0, 0, 0]], dtype=DOUBLE)
-    v = torch.tensor([[0.5, -0.2, 0, 0, 0, 0, 0, 0]], dtype=DOUBLE)
-    start = engine.resolve_penetration(State(q, v))
-    assert float(start.q[0, 4]) == pytest.approx(0.1, abs=1e-6)
-    path = engine.rollout(start, 50)
-    assert bool(path.status.converged)
-    assert path.status.penetration.tolist() == pytest.approx([0.002])
-    assert path.q[0, -1, :2].tolist() == pytest.approx([0.5 * 50 * engine.dt, -0.2 * 50 * engine.dt])
-
-
-def test_a_hinge_is_pushed_out_no_farther_than_it_must():
-    """By the lever that it has at the start it would turn nearly twice as far; the lever grows as it turns."""
-
-    def at(x, z):
-        return ((1.0, 0, 0, x), (0, 1.0, 0, 0), (0, 0, 1.0, z), (0, 0, 0, 1.0))
-
-    shapes = [Placed(Sphere(0.1), pose=at(0.005, 0.3))]
-    arm = Body("arm", None, [Joint("revolute", (0, 1, 0))], 1.0, inertia=(0.1,) * 3, shapes=shapes)
-    engine = world([arm], static_shapes=[Placed(Sphere(0.1), pose=at(0.0, 0.42))])
-    given = torch.tensor([[0.0], [1.5], [0.0]], dtype=DOUBLE)  # the second one is free
-    freed = engine.resolve_penetration(State(given, torch.zeros(3, 1, dtype=DOUBLE)))
-    assert given.flatten().tolist() == [0.0, 1.5, 0.0]
-    assert float(freed.q[1, 0]) == 1.5
-    assert float(freed.q[2, 0]) == float(freed.q[0, 0])
-    offset = math.hypot(0.005, 0.3)
-    away = math.acos((offset**2 + 0.42**2 - 0.2**2) / (2 * offset * 0.42))
-    assert float(freed.q[0, 0]) == pytest.approx(away - math.atan2(0.005, 0.3), abs=1e-5)
-
-
 @pytest.mark.extended
 def test_gradients_of_a_pile_are_finite():
     """Its contacts carry what fewer could, so impulses are not unique; velocities and gradients are."""
