@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
-from physvision.core import Appearance, State
+from physvision.core import Appearance, InputError, State
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.core.visuals import NO_VISUALS, Visuals
 from physvision.kernels import batched_function
@@ -141,6 +142,48 @@ class TreeDynamics(MechanicalEngine):
         inputs = (q, torch.zeros_like(unit), unit, None, *repeated)
         (columns,) = batched_function.apply(autograd.InverseDynamics(model, None), *inputs)
         return columns.reshape(state.batch, self.nv, self.nv).mT
+
+    def jacobian(
+        self,
+        state: State,
+        body: str | int,
+        point: Sequence[float] | Float[Tensor, "batch 3"] = (0.0, 0.0, 0.0),
+        properties: Overrides = None,
+    ) -> Float[Tensor, "batch 6 nv"]:
+        """Jacobian J of a point of a body: J v is its velocity, and then the body's angular velocity, in world axes.
+
+        Jᵀ w is the generalized force of a force and a torque at the point.
+
+        Args:
+            state: Positions of the joints; velocities do not count.
+            body: Name of the body, or its row in `poses`.
+            point: Point in the body's own frame, m; one for all worlds, or one for each.
+            properties: Properties that differ from the engine's own.
+        """
+        self._check_state(state)
+        rows = {name: row for row, name in enumerate(self.body_names)} | {row: row for row in range(self.model.bodies)}
+        if body not in rows:
+            raise InputError(f"body: expected one of {', '.join(self.body_names)}, or its row, got {body!r}")
+        row = rows[body]
+        offset = torch.as_tensor(point, dtype=state.q.dtype, device=state.q.device)
+        offset = offset.expand(state.batch, 3) if offset.dim() == 1 else offset
+        check_shape("point", offset, (state.batch, 3))
+        checked = self._cast(state, properties)
+        center = checked.center_of_mass.expand(state.batch, self.model.bodies, 3)[:, row]
+        lever = (self._poses(state, checked)[:, row, :3, :3] @ (offset - center).unsqueeze(-1)).mT
+        # Unit forces and torques at the point, moved to the center of mass, where wrenches act.
+        unit = torch.eye(3, dtype=offset.dtype, device=offset.device).expand(state.batch, 3, 3)
+        forces = torch.cat([unit, torch.linalg.cross(lever.expand_as(unit), unit)], -1)
+        torques = torch.cat([torch.zeros_like(unit), unit], -1)
+        selected = functional.one_hot(torch.tensor(row), self.model.bodies).to(offset)
+        wrenches = torch.cat([forces, torques], 1).flatten(0, 1)[:, None, None] * selected[:, None]
+        # At rest, without gravity and springs, inverse dynamics balances the wrenches alone.
+        model, parameters = self._inertial_parameters(state, checked)
+        repeated = [parameter.repeat_interleave(6, 0) for parameter in parameters.values()]
+        q = model.link_parameters.normalize(state.q).repeat_interleave(6, 0)
+        rest = q.new_zeros(6 * state.batch, self.nv)
+        (forces,) = batched_function.apply(autograd.InverseDynamics(model, None), q, rest, rest, wrenches, *repeated)
+        return -forces.reshape(state.batch, 6, self.nv)
 
     def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
         model, parameters = self._inertial_parameters(state, properties)

@@ -145,6 +145,13 @@ def test_models_agree(case):
         poses = engine.poses(state)[0].numpy()
         np.testing.assert_allclose(poses[:, :3, 3], data.xpos[1:], atol=1e-12)
         np.testing.assert_allclose(poses[:, :3, :3].reshape(-1, 9), data.xmat[1:], atol=1e-12)
+        for row, body in enumerate(engine.body_names):
+            point, expected = rng.normal(size=3), np.zeros((6, model.nv))
+            at = data.xpos[row + 1] + data.xmat[row + 1].reshape(3, 3) @ point
+            mujoco.mj_jac(model, data, expected[:3], expected[3:], at, row + 1)
+            np.testing.assert_allclose(
+                engine.jacobian(state, (body, row)[row % 2], point.tolist())[0], expected, atol=1e-11
+            )
         kinetic, potential = (float(value[0]) for value in engine.energy(state))
         # A servo's spring belongs to the engine's potential; MuJoCo books it as an actuator.
         assert kinetic == pytest.approx(data.energy[1], rel=1e-11)

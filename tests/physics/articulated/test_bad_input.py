@@ -100,6 +100,13 @@ def test_bounds_of_a_feedback_policy(bounds, error, message):
         engine.rollout_feedback(path.state(0), policy, bounds)
 
 
+@pytest.mark.parametrize("body", ["c", 2, -1])
+def test_a_jacobian_of_no_body(body):
+    engine = tree([Body("a", None, HINGE), Body("b", "a", HINGE)])
+    with pytest.raises(InputError, match=f"body: expected one of a, b, or its row, got {body!r}"):
+        engine.jacobian(engine.initial_state(), body)
+
+
 def test_numbers_of_a_tree():
     with pytest.raises(InputError, match=r"mass of 'a': expected numbers of at least zero, got nan"):
         tree([Body("a", None, HINGE, mass=float("nan"))])

@@ -66,18 +66,18 @@ def test_rollout_properties(leaf, integrator):
     assert float(gradient.abs().max()) > 1e-6
 
 
-@pytest.mark.parametrize("method", ["acceleration", "inverse_dynamics", "energy", "poses", "mass_matrix"])
+@pytest.mark.parametrize("method", ["acceleration", "inverse_dynamics", "energy", "poses", "mass_matrix", "jacobian"])
 def test_functions_of_the_state(method):
     engine = everything()
     state = random_state(engine, 2)
     values = leaves(engine)
     extra = torch.randn(1, engine.nv, dtype=torch.float64, requires_grad=True)
-    takes_extra = method in ("acceleration", "inverse_dynamics")
+    takes_extra, point = method in ("acceleration", "inverse_dynamics"), torch.tensor([[0.1, -0.2, 0.3]]).double()
 
     def run(q, v, extra, *numbers):
         call = getattr(engine, method)
         properties = dict(zip(values, numbers, strict=True))
-        given = (extra,) if takes_extra else ()
+        given = (extra,) if takes_extra else (engine.body_names[-1], point) if method == "jacobian" else ()
         return call(State(q, v), *given, properties)
 
     inputs = [state.q.clone().requires_grad_(), state.v.clone().requires_grad_(), extra, *values.values()]
