@@ -198,6 +198,8 @@ def _trainer(arguments: Values, values: Values) -> Trainer:
         folder = Path(arguments.get("default_root_dir") or ".") / "checkpoints"
         callbacks = [*callbacks, ModelCheckpoint(folder, filename="last", save_on_train_epoch_end=True)]
     arguments["callbacks"] = [*callbacks, ConfigurationFile(values)]
+    # Fits of motions differentiate in evaluation, too, for which inference mode has no tensors.
+    arguments.setdefault("inference_mode", False)
     return _build(lambda given: Trainer(**given), arguments, "trainer")
 
 

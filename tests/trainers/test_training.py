@@ -328,6 +328,15 @@ def test_a_training_keeps_its_last_state_and_names_what_follows(tmp_path, monkey
     assert "Checkpoint:" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["validate", "test"])
+def test_a_model_that_fits_motions_is_evaluated_by_command(command, tmp_path, monkeypatch, data_folders):
+    """Lengths are learned, and predictions start on the motion closest to all positions: both differentiate."""
+    monkeypatch.chdir(tmp_path)
+    given = ["--config", "pendulum.yaml", "--data.path", str(data_folders["pendulum"]), "--trainer.logger", "false"]
+    batches = ["--trainer.limit_val_batches", "1", "--trainer.limit_test_batches", "1"]
+    assert cli.main([command, *given, *batches, "--data.batch_size", "2"]) == 0
+
+
 def test_the_command_line_refuses_a_bad_checkpoint_and_an_unknown_configuration(
     tmp_path, monkeypatch, data_folders, capsys
 ):
