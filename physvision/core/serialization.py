@@ -78,12 +78,23 @@ def build_arguments(
 
 
 def overlay(below: Any, above: Any) -> Any:
-    """Lay plain values over others; a part of another class forgets the arguments of the one that it replaces."""
-    if not isinstance(below, dict) or not isinstance(above, dict):
+    """Lay plain values over others; a part of another class forgets the arguments of the one that it replaces.
+
+    A key that ends with + adds to the list below it; lists are replaced otherwise.
+    """
+    if not isinstance(above, dict):
         return above
-    if CLASS in above and above[CLASS] != below.get(CLASS):
-        return above
-    return {**below, **{key: overlay(below.get(key), value) for key, value in above.items()}}
+    is_other = not isinstance(below, dict) or (CLASS in above and above[CLASS] != below.get(CLASS))
+    merged = {} if is_other else dict(below)
+    for key, value in above.items():
+        name = key.removesuffix("+") if isinstance(key, str) else key
+        merged[name] = overlay(merged.get(key), value) if name == key else [*_listed(merged.get(name)), *_listed(value)]
+    return merged
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list as it is, no value as an empty list, and any other value as a list of it."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def build_dataclass(kind: type[Target], values: Any, name: str) -> Target:

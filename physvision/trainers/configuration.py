@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +73,11 @@ class ConfigurationFile(Callback):
 def read_arguments(arguments: Sequence[str]) -> Values:
     """Lay the configurations that the arguments name over each other, and the values of all other options over these.
 
-    Options are paths into the configuration, such as `--trainer.max_epochs 3`; values are YAML.
+    Options are paths into the configuration, such as `--trainer.max_epochs 3`; values are YAML. One that ends
+    with +, such as `--trainer.callbacks+`, adds to a list.
     """
     files: list[Path] = []
-    typed: Values = {}
+    typed: list[Values] = []
     waiting = iter(arguments)
     for argument in waiting:
         option, separator, value = argument.partition("=")
@@ -90,15 +91,15 @@ def read_arguments(arguments: Sequence[str]) -> Values:
         inner: Any = parse_value(value)
         for key in reversed(option.removeprefix("--").split(".")):
             inner = {key: inner}
-        typed = overlay(typed, inner)
-    trainer = typed.get("trainer")
-    root = trainer.get("default_root_dir") if isinstance(trainer, dict) else None
+        typed.append(inner)
+    trainers = [part["trainer"] for part in typed if isinstance(part.get("trainer"), dict)]
+    root = next((part["default_root_dir"] for part in reversed(trainers) if "default_root_dir" in part), None)
     values: Values = {}
     for path in files:
         layer = read_yaml(path)
         _check_outputs(layer.get("trainer"), str(path), [Path.cwd(), path.parent, *([Path(root)] if root else [])])
         values = overlay(values, layer)
-    return overlay(values, typed)
+    return reduce(overlay, typed, values)
 
 
 def _check_outputs(value: Any, source: str, roots: list[Path]) -> None:
