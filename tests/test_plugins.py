@@ -121,6 +121,8 @@ def test_a_module_is_imported_when_it_is_named_and_only_then(folder, capsys):
     assert cli.main(["fit", "--import", "own_eyes", "--config", "a.yaml"]) == 1
     assert "data/m" in capsys.readouterr().err
     assert look_up("own.Eye").__module__ == "own_eyes"
+    with pytest.raises(InputError, match=r"names 'own\.Ear', which is not registered.*registered so far: .*own\.Eye"):
+        look_up("own.Ear")
 
 
 def test_every_command_takes_the_option(folder, capsys):

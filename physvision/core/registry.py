@@ -69,6 +69,8 @@ def look_up(name: Any, place: str = "") -> Callable[..., Any]:
                 ", and those that the program has registered with physvision.models.register: import your module "
                 "first, on the command line by --import MODULE"
             )
+            others = [entry for entry in _PARTS if entry.split(".")[0] not in ("physvision", "lightning", "torch")]
+            known += f"; registered so far: {', '.join(sorted(others))}" if others else ""
         raise InputError(f"{place}{': ' if place else ''}names {text}, which is not registered; {known}")
     return part
 

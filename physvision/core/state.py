@@ -139,6 +139,15 @@ class Status:
             raise AttributeError(f"Status has no attribute {name!r}")
         return attributes[name]
 
+    def __repr__(self) -> str:
+        named = {
+            "failed": ~self.converged,
+            "underresolved": self.first_underresolved_step >= 0,
+            "with a step without a derivative": self.first_grazing_step >= 0,
+        }
+        counts = ", ".join(f"{int(worlds.sum())} {name}" for name, worlds in named.items())
+        return f"Status({len(self.converged)} worlds: {counts})"
+
     def __getstate__(self) -> dict[str, Tensor]:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 

@@ -9,7 +9,7 @@ from physvision.datasets.dye import DyeRecipe as DyeRecipe
 from physvision.datasets.generation import generate as generate
 from physvision.datasets.importing import import_video as import_video
 from physvision.datasets.pendulum import PendulumRecipe as PendulumRecipe
-from physvision.datasets.recipe import Recipe as Recipe
+from physvision.datasets.recipe import Field as Field, FrameFormat as FrameFormat, Recipe as Recipe
 from physvision.datasets.registry import repair as repair
 from physvision.datasets.sample import Sample as Sample
 from physvision.datasets.sampling import ShardSampler as ShardSampler

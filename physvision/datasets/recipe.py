@@ -134,6 +134,7 @@ class Recipe(ABC):
     """Values that decide what a data set contains. Recipes are equal if and only if their data sets are.
 
     Attributes:
+        name: Name of the recipe, a class attribute.
         trials: Number of trials; a tenth each is for validation and test.
         frames: Number of frames of a trial.
         seed: Seed of all random choices. Trial k of a split is the same whatever the number of trials.
@@ -152,6 +153,8 @@ class Recipe(ABC):
 
     def check(self) -> None:
         """Raise if a value is out of its declared range; recipes add checks of several values."""
+        if not isinstance(getattr(self, "name", None), str):
+            raise InputError(f"{type(self).__name__}: expected a class attribute `name`, a str")
         for entry in fields(self):
             entry.metadata.get("check", lambda name, value: None)(entry.name, getattr(self, entry.name))
         if self.frames * math.prod(self.frame_format.shape) > _MAX_TRIAL_BYTES:
@@ -181,9 +184,9 @@ class Recipe(ABC):
             Uint8 `frames` (frames, height, width, channels) and each field: (frames, …), or its shape if per trial.
         """
 
-    @abstractmethod
     def marks(self, values: Mapping[str, np.ndarray]) -> list[OverlayShape]:
-        """Marks that draw the state over a frame, in pixels; `values` are the fields of that frame."""
+        """Marks that draw the state over a frame, in pixels; `values` are the fields of that frame. None by default."""
+        return []
 
     def splits(self) -> dict[str, int]:
         """Number of trials of each split."""

@@ -25,7 +25,7 @@ RECIPES: dict[str, type[Recipe]] = {
 
 
 def recipe_of(description: dict) -> Recipe | None:
-    """Rebuild the recipe that a data set was made from; None if it was imported."""
+    """Rebuild the recipe that a data set was made from; None if it was imported, or is of another's recipe."""
     recipe_class = RECIPES.get(description["name"])
     if recipe_class is None:
         return None
@@ -57,11 +57,16 @@ def repair(path: StrPath, workers: int | None = None, progress: bool = True) -> 
         progress: If true, draw a progress bar.
 
     Raises:
-        DataError: The data set was imported from a video; import it into the same folder again.
+        DataError: The data set was imported from a video, or its recipe is another's: make it again in the same folder.
     """
     description = DataFolder(path).description()
     recipe = recipe_of(description)
     if recipe is None:
         source = description["recipe"].get("source")
+        if source is None:
+            raise DataError(
+                f"{path}: its recipe {description['name']!r} is none of physvision's; generate it again with that "
+                "recipe from Python, and what is missing is made"
+            )
         raise DataError(f"{path}: was imported; import {source} into it again, and what is missing is made")
     return generate(recipe, path, workers=workers, progress=progress)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from physvision.core import InputError, Scene, State, Trajectory, brightness
-from physvision.core.checks import check_positive
+from physvision.core.checks import check_positive, check_shape
 from physvision.models.consistency import consistent_state, motion_residual
 from physvision.models.interfaces import AppearanceCode, ClipContext, Encoder, Observation
 from physvision.models.photometric import PhotometricSettings, photometric_motion
@@ -83,7 +83,8 @@ class PredictiveAutoencoder(nn.Module):
         self.consistency = None if consistency is None else check_positive("consistency", consistency)
         if consistency is not None and encoder.coordinates is None:
             raise InputError(
-                f"consistency: {type(encoder).__name__} reads no positions in single frames, it has no `coordinates`"
+                f"consistency: {type(encoder).__name__} reads no positions in single frames, it has no `coordinates`; "
+                "leave consistency out (null), or give it `coordinates` and a position in every frame"
             )
         if photometric is not None and consistency is None:
             raise InputError("photometric: the fit starts from positions and a velocity; give consistency, too")
@@ -135,6 +136,9 @@ class PredictiveAutoencoder(nn.Module):
         """
         observe = self.encoder.observe if fitted else self.encoder.observe_window
         observation = observe(frames) if context is None else observe(frames, context)
+        for name, size in (("positions", self.engine.nq), ("velocities", self.engine.nv)):
+            title = f"{type(self.encoder).__name__}.observe: {name}"
+            check_shape(title, getattr(observation, name), (len(frames), None, size))
         observation = observation.to(torch.promote_types(observation.positions.dtype, torch.float32))
         if fitted and self._fits_frames:
             with torch.autocast(frames.device.type, enabled=False):

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from physvision.core import State, Status, Trajectory, UnsupportedError
+from physvision.core.checks import check_shape
 from physvision.physics.engine import Engine, Overrides
 from physvision.physics.properties import Properties
 from physvision.physics.wrapper import EngineWrapper
@@ -95,19 +96,22 @@ class Hybrid(SteppedEngine, EngineWrapper):
         self, trajectory: Trajectory, controls: Float[Tensor, "batch steps nu"] | None = None
     ) -> Float[Tensor, "batch steps nv"]:
         """Learned force in each step of a trajectory, N m and N."""
-        forces = self.force(trajectory[:-1].flatten(), None if controls is None else controls.flatten(0, 1))
+        forces = self._force(trajectory[:-1].flatten(), None if controls is None else controls.flatten(0, 1))
         return forces.unflatten(0, (trajectory.batch, trajectory.steps))
 
     def _advance(
         self, state: State, control: Tensor | None, properties: Properties | None
     ) -> tuple[State, Status | None]:
-        run = self.engine._step_with_force(state, self.force(state, control), control, properties)
+        run = self.engine._step_with_force(state, self._force(state, control), control, properties)
         return run.final, run.status
 
     def _step_with_force(
         self, state: State, force: Tensor, control: Tensor | None, properties: Overrides
     ) -> Trajectory:
-        return self.engine._step_with_force(state, force + self.force(state, control), control, properties)
+        return self.engine._step_with_force(state, force + self._force(state, control), control, properties)
+
+    def _force(self, state: State, control: Tensor | None) -> Tensor:
+        return check_shape("force", self.force(state, control), (state.batch, self.nv))
 
 
 def _status(q: Tensor, v: Tensor, statuses: list[Status | None]) -> Status:

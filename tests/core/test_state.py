@@ -72,6 +72,12 @@ def test_the_status_of_good_worlds_is_made_once_and_when_asked():
     assert tree_unflatten(values, kind).converged.tolist() == [True, True]
 
 
+def test_a_status_is_printed_in_a_line():
+    status = status_of_two().with_failures(torch.tensor([-1, 3]))
+    expected = "Status(2 worlds: 1 failed, 0 underresolved, 0 with a step without a derivative)"
+    assert repr(status) == str(Status.deferred(lambda: status)) == expected
+
+
 def test_the_status_of_a_motion_and_of_what_follows_it_tells_of_both():
     """Four worlds: nothing happens, all before, all after, and both."""
     before = Status(

@@ -1,11 +1,12 @@
 """Of all motions of an engine, the one that comes closest to what was read is found, and its derivative."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from physvision.core import Coordinates, InputError, State
+from physvision.core import Coordinates, InputError, ShapeError, State
 from physvision.estimation import MotionResidual
 from physvision.models import Encoder, MlpDecoder, MlpEncoder, NetworkEngine, PredictiveAutoencoder, StatePerceptron
 from physvision.models.consistency import consistent_state
@@ -154,5 +155,16 @@ def test_predictions_start_on_it():
         assert not torch.allclose(plain.initial_state(plain.observe(frames)).v, expected.v)
         # The encoder itself learns from what it says by itself.
         assert torch.equal(model.observe(frames).velocities, plain.observe(frames).velocities)
-    with pytest.raises(InputError, match="reads no positions in single frames"):
+    with pytest.raises(InputError, match=r"reads no positions in single frames.*leave consistency out \(null\)"):
         PredictiveAutoencoder(Encoder(), chain(), decoder, consistency=TRUST)
+
+
+def test_an_observation_of_another_shape_is_named():
+    class Flat(MlpEncoder):
+        def observe(self, frames, context=None):
+            read = super().observe(frames)
+            return replace(read, positions=read.positions[..., :1])
+
+    model = PredictiveAutoencoder(Flat((1, 4, 4), ANGLES, dt=0.05), chain(), MlpDecoder((1, 4, 4), ANGLES))
+    with pytest.raises(ShapeError, match=r"Flat.observe: positions: expected shape \(5, any, 2\), got \(5, 3, 1\)"):
+        model(torch.rand(5, 3, 1, 4, 4), 1)

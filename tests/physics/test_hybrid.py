@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from physvision.core import Coordinates, InputError, Placed, Sphere, State, Trajectory, UnsupportedError
+from physvision.core import Coordinates, InputError, Placed, ShapeError, Sphere, State, Trajectory, UnsupportedError
 from physvision.models import LearnedForce, NetworkEngine, PassiveForce, StateGraph, StatePerceptron
 from physvision.physics import Hybrid, PhysicsLayer, articulated, rigid2d
 
@@ -89,6 +89,13 @@ def test_a_force_is_what_a_control_of_an_undriven_joint_is():
     own = torch.full_like(controls, 0.1)
     torch.testing.assert_close(hybrid.rollout(some(), 5, own).q, chain().rollout(some(), 5, controls + own).q)
     assert hybrid.forces(hybrid.rollout(some(), 5)).shape == (4, 5, 2)
+
+
+def test_a_force_of_another_shape_is_refused():
+    hybrid = Hybrid(chain(), Constant(0.3))
+    for call in (lambda: hybrid.rollout(some(), 1), lambda: hybrid.forces(chain().rollout(some(), 1))):
+        with pytest.raises(ShapeError, match=r"force: expected shape \(4, 2\), got \(4, 1\)"):
+            call()
 
 
 def test_a_force_adds_to_motors_and_to_another_force():

@@ -258,17 +258,17 @@ def test_a_configuration_is_shown_as_it_is_merged(folder, capsys):
 
 def test_a_key_with_a_plus_adds_to_a_list(folder):
     """In a file and on the command line, where each adds one."""
-    share = "physvision.trainers.EngineGradientShare"
+    name = "physvision.trainers.EngineGradientShare"
     plain = read_arguments(["--config", "pendulum.yaml"])["trainer"]["callbacks"]
-    file = layer(folder, trainer={"callbacks+": {"class_path": share}})
-    given = [*file, "--trainer.callbacks+", share, "--trainer.callbacks+=LearningRateMonitor"]
+    file = layer(folder, trainer={"callbacks+": {"class_path": name}})
+    given = [*file, "--trainer.callbacks+", name, "--trainer.callbacks+=LearningRateMonitor"]
     trainer = read_arguments(given)["trainer"]
-    assert trainer["callbacks"] == [*plain, {"class_path": share}, share, "LearningRateMonitor"]
+    assert trainer["callbacks"] == [*plain, {"class_path": name}, name, "LearningRateMonitor"]
     assert "callbacks+" not in trainer
     built = build_training([*given, "--trainer.logger", "true"]).trainer
     names = [type(callback).__name__ for callback in built.callbacks]  # pyright: ignore[reportAttributeAccessIssue]
     assert names.count("EngineGradientShare") == 2
-    assert read_arguments(["--trainer.callbacks+", share]) == {"trainer": {"callbacks": [share]}}
+    assert read_arguments(["--trainer.callbacks+", name]) == {"trainer": {"callbacks": [name]}}
 
 
 def test_an_unknown_configuration_is_answered_with_configurations_alone(folder, capsys):
