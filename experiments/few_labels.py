@@ -28,6 +28,7 @@ of the engine that is closest to what it reads in all given frames.
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,8 @@ from matplotlib import pyplot as plt
 
 AHEAD = 10
 FRACTIONS = (1.0, 0.25, 0.1, 0.02)
-WAYS = ("rest", "alone", "no engine gradient", "given frame", "MLP", "MLP alone", "from random weights")
+FROM_LABELS = ("rest", "alone", "no engine gradient", "given frame", "MLP", "MLP alone")
+WAYS = (*FROM_LABELS, "from random weights")
 _HIDDEN = 100
 
 
@@ -181,6 +183,7 @@ def train(
         updates: Number of updates of an epoch.
         supervision: Options of the supervision that differ from the configuration's.
     """
+    gc.collect()  # trainings of before hold their data in cycles of references
     whole, encoder = _configuration(task.whole), _configuration(task.encoder)
     scale = updates / whole["trainer"]["limit_train_batches"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -285,7 +288,7 @@ def draw(rows: dict[tuple[float, str], dict[str, float]], path: Path) -> None:
 def main(
     task: str = "tabletop",
     fractions: tuple[float, ...] = FRACTIONS,
-    ways: tuple[str, ...] = WAYS[:-1],
+    ways: tuple[str, ...] = FROM_LABELS,
     batches: int = 16,
     updates: int = 500,
     data: Path | None = None,

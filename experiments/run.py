@@ -78,11 +78,17 @@ def keep(name: str, runs: dict[str, list[Run]], options: list[str]) -> None:
             raise SystemExit(f"{name} wrote no claims: it does not call write_claims")
         for run in (run for entries in read_runs([Path(temporary)]).values() for run in entries):
             script = ROOT / run.record["script"]
-            path = script.parent / "history" / script.stem / run.path.name
-            path.parent.mkdir(parents=True, exist_ok=True)
             record = {"code": code_hash(ROOT, script), **run.record}
+            path = _unused(script.parent / "history" / script.stem / run.path.name, record["command"])
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             print(path.relative_to(ROOT))
+
+
+def _unused(path: Path, command: str) -> Path:
+    """Name of a run's file that holds no run of another command."""
+    candidates = [path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 100))]
+    return next(p for p in candidates if not p.exists() or json.loads(p.read_text("utf-8"))["command"] == command)
 
 
 def check(name: str, runs: dict[str, list[Run]]) -> bool:

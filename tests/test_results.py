@@ -160,6 +160,27 @@ def test_a_new_run_is_compared_with_the_one_that_was_kept(tmp_path, monkeypatch,
         run.command_of("thrown", runs, [])
 
 
+def test_runs_of_other_options_on_one_day_are_kept_beside_each_other(tmp_path, monkeypatch, capsys):
+    run = import_module("run")
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    monkeypatch.setattr(run, "command_of", lambda name, runs, options: options)
+    monkeypatch.setattr(run, "code_hash", lambda root, script: "0" * 16)
+
+    def measure(options, folder):
+        content = {"script": "throw.py", "command": " ".join(options), "date": "2026-11-28", "claims": []}
+        (folder / "throw").mkdir()
+        (folder / "throw" / "2026-11-28-abcdef0.json").write_text(json.dumps(content))
+        return [folder]
+
+    monkeypatch.setattr(run, "run_script", measure)
+    for options in (["a"], ["b"], ["a"]):
+        run.keep("throw", {}, options)
+    names = ["2026-11-28-abcdef0-2.json", "2026-11-28-abcdef0.json"]
+    files = sorted((tmp_path / "history" / "throw").iterdir())
+    assert [path.name for path in files] == names
+    assert [json.loads(path.read_text())["command"] for path in files] == ["b", "a"]
+
+
 def test_the_numbers_of_the_readme_are_those_of_runs():
     """Values, references, their ratios, numbers in the words of a claim, and seconds as minutes."""
     results = import_module("results")
