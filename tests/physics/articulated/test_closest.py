@@ -15,9 +15,8 @@ from physvision.kernels import precision
 from physvision.physics.articulated.contact.features import pair_features
 
 kernels = precision.load("physvision.physics.articulated.kernels", torch.float64)
-closest, Pose, cores_backward, gap_pull = (
+closest, cores_backward, gap_pull = (
     kernels.collision.closest_points.closest_points,
-    kernels.collision.contact_primitives.ShapePose,
     kernels.collision.closest_points_adjoint.closest_points_backward,
     kernels.collision.closest_points_adjoint.core_separation_backward,
 )
@@ -42,9 +41,7 @@ def shape_forms(
     points: wp.array2d(dtype=vec3), pulls: wp.array2d(dtype=vec3), numbers: wp.array2d(dtype=wp.float64),
 ):  # fmt: skip
     i = wp.tid()
-    a = Pose(turn[i, 0], origin[i, 0], size[i, 0])
-    b = Pose(turn[i, 1], origin[i, 1], size[i, 1])
-    near = closest(kind[i], a, feature[i], b)
+    near = closest(kind[i], turn[i, 0], origin[i, 0], size[i, 0], feature[i], turn[i, 1], origin[i, 1], size[i, 1])
     form[i] = near.form
     gap[i] = near.separation
     points[i, 0] = near.first_point

@@ -52,6 +52,7 @@ class ContactPairs:
         max_events: Largest number of flights and impacts in one step.
         is_centered: If true, free links are integrated about their center of mass, by events.
         row_blocks: Number of blocks of transmissions and loop joints.
+        max_group_pairs: Largest number of pairs of features of two shapes.
         is_elliptic: If true, compliant contact has an elliptic friction cone.
         friction_ratio: Ratio of the stiffness along friction to that along the normal, of compliant contact.
         varying_roots: With contact by events, roots of trees with joints that rotate, whose inertia or weight depends
@@ -96,6 +97,7 @@ class ContactPairs:
         self.scalar_rows = scalar_rows
         blocks = self.count + int(rotational.sum()) + len(self.limited_joints) + len(scalar_rows.limits)
         self.row_blocks = scalar_rows.count + loops.blocks
+        self.max_group_pairs = int(np.diff(features.start).max(initial=0))
         self.capacity = min(blocks, SETTINGS.max_contacts) + self.row_blocks
         self.max_events = max(SETTINGS.max_events, SETTINGS.max_tree_events * len(set(tree.root.tolist())))
         self.max_capacity = blocks + self.row_blocks

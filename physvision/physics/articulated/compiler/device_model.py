@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from physvision.physics.articulated.arrays import CONTACT_PARAMETERS, PARAMETERS
 from physvision.physics.articulated.compiler.contact_pairs import ContactPairs
 from physvision.physics.articulated.compiler.link_parameters import LinkParameters, Parameters
 from physvision.physics.articulated.contact import ContactLaw
+from physvision.physics.articulated.model.bodies import JOINT_KINDS
 from physvision.physics.articulated.model.integrators import Integrator
 from physvision.physics.articulated.model.kinematic_tree import KinematicTree
 from physvision.physics.articulated.settings import SETTINGS
@@ -61,6 +63,7 @@ class DeviceModel:
             **{name: self._integers(getattr(tree, name)) for name in names},
             "joint": self._integers(tree.kind),
             "servo_link": self._integers(tree.spring_link),
+            "centered_link": self._integers(np.flatnonzero(tree.kind == JOINT_KINDS["free"].code)),
             "varying_tree_root": self._integers(pairs.varying_roots if pairs is not None else []),
             "coupling_gain": torch.as_tensor(tree.coupling_gain, dtype=self.dtype, device=self.device),
         }
@@ -124,7 +127,8 @@ class DeviceModel:
         # With contact by events, dry friction is a row of the contact problem instead.
         smooth = friction and not (self.pairs is not None and self.pairs.scalar_rows.friction_velocities.size)
         struct.dry_friction_velocity, struct.has_dry_friction = SETTINGS.friction_velocity, int(smooth)
-        struct.has_springs, struct.has_centers = int(springs), int(centered)
+        struct.has_springs = int(springs)
+        struct.centered_links = self._tree_arrays["centered_link"].numel() if centered else 0
         struct.varying_trees = self._tree_arrays["varying_tree_root"].numel()
         struct.couplings, struct.has_fluid_drag = len(tree.coupling_source), int(tree.drag_axes is not None)
         self._fill(struct, PARAMETERS, parameters)
@@ -153,7 +157,7 @@ class DeviceModel:
             getattr(struct, name).count = self.counts[name]
         struct.candidates, struct.noncontact_blocks = self.counts["candidates"], self.counts["noncontact_blocks"]
         struct.max_blocks, struct.max_events = self.counts["contacts"], max_events
-        struct.row_blocks = self.pairs.row_blocks
+        struct.row_blocks, struct.groups.max_pairs = self.pairs.row_blocks, self.pairs.max_group_pairs
         struct.convex.is_elliptic, struct.convex.friction_ratio = int(self.pairs.is_elliptic), self.pairs.friction_ratio
         struct.restitution_threshold, struct.max_penetration = restitution_threshold, max_penetration
         for name, value in self._pair_arrays.items():

@@ -72,7 +72,8 @@ class TreeStruct:
     varying_trees: int  # trees whose inertia or weight depends on their pose, or on the axes of a free body
     varying_tree_root: wp.array(dtype=wp.int32)
     has_fluid_drag: int
-    has_centers: int  # whether the origin of a free link is its center of mass, and not that of its coordinates
+    centered_links: int  # free links whose origin is their center of mass, not that of their coordinates
+    centered_link: wp.array(dtype=wp.int32)
 
 
 @wp.struct
@@ -161,6 +162,7 @@ class GroupModel:
     """Pairs of shapes, whose pairs of features are contiguous."""
 
     count: int
+    max_pairs: int  # largest number of pairs of features in a group
     start: wp.array(dtype=wp.int32)  # first pair of features, one more than there are groups
     kind: wp.array(dtype=wp.int32)  # see `broad_phase`
 

@@ -257,11 +257,23 @@ def rim_plane(primitive: ContactPrimitive, a: ShapePose, corner: vec3, b: ShapeP
 
 
 @wp.func(inline=False)
-def closest_points(kind: int, a: ShapePose, feature_a: vec3, b: ShapePose):
+def closest_points(
+    kind: int,
+    rotation_a: mat33,
+    origin_a: vec3,
+    size_a: vec3,
+    feature_a: vec3,
+    rotation_b: mat33,
+    origin_b: vec3,
+    size_b: vec3,
+):
     """Return the primitive of a pair of shapes from their world frames, sizes and the feature of the first.
 
-    A feature is a point as a share of the sizes of its shape.
+    A feature is a point as a share of the sizes of its shape. Poses are put together here: a processor waits for a
+    struct that is read as a whole after its parts were written.
     """
+    a = ShapePose(rotation_a, origin_a, size_a)
+    b = ShapePose(rotation_b, origin_b, size_b)
     primitive = ContactPrimitive()
     primitive.first_point = a.origin + a.rotation * elementwise_product(feature_a, a.size)
     primitive.first_size_derivative = feature_a

@@ -74,12 +74,13 @@ def update_poses(tree: Tree, contact: Contact, s: System, world: int, q: Array3d
 def update_poses_from_links(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
     """Compute poses from those of links in their parents after `forward_kinematics`; link rotations are left out."""
     for i in range(tree.links):
-        contact.detection.link_origin[world, i] = work.offset[world, i]
         parent = tree.parent[i]
         if parent >= 0:
             contact.detection.link_origin[world, i] = (
                 contact.detection.link_origin[world, parent] + work.offset[world, i]
             )
+        else:
+            contact.detection.link_origin[world, i] = work.offset[world, i]
     update_shape_poses(contact, s, world, work.orientation)
     update_limit_positions(tree, contact, s, world, work.q, row)
 
@@ -99,12 +100,16 @@ def update_shape_poses(contact: Contact, s: System, world: int, rotation: Mat33A
         orientation = s.model.shapes.rotation[world, shape]
         offset = s.model.shapes.offset[world, shape]
         link = s.model.shapes.link[shape]
+        # Each branch writes its own result: a matrix that one of them replaces is copied through memory.
         if link >= 0:
             parent_rotation = rotation[world, link]
-            orientation = parent_rotation * orientation
-            offset = contact.detection.link_origin[world, link] + parent_rotation * offset
-        contact.detection.shape_rotation[world, shape] = orientation
-        contact.detection.shape_origin[world, shape] = offset
+            contact.detection.shape_rotation[world, shape] = parent_rotation * orientation
+            contact.detection.shape_origin[world, shape] = (
+                contact.detection.link_origin[world, link] + parent_rotation * offset
+            )
+        else:
+            contact.detection.shape_rotation[world, shape] = orientation
+            contact.detection.shape_origin[world, shape] = offset
 
 
 @wp.func(inline=True)
@@ -163,9 +168,13 @@ def pair_primitive(contact: Contact, s: System, world: int, pair: int):
             return primitive
     primitive = closest_points(
         s.model.pairs.kind[pair],
-        shape_pose(contact, s, world, a),
+        contact.detection.shape_rotation[world, a],
+        contact.detection.shape_origin[world, a],
+        s.model.shapes.size[world, a],
         s.model.pairs.feature[pair],
-        shape_pose(contact, s, world, b),
+        contact.detection.shape_rotation[world, b],
+        contact.detection.shape_origin[world, b],
+        s.model.shapes.size[world, b],
     )
     primitive.separation = primitive.separation - s.model.pairs.margin[pair]
     return primitive

@@ -42,7 +42,7 @@ from .rotational_friction import add_rotational_friction
 from .settings import SOLVER
 from .solver import MAX_RESIDUAL, solve_contacts
 from .time_of_impact import CONTACT_TOLERANCE, contact_threshold, find_event
-from .undetermined_contacts import has_simultaneous_impacts, has_undetermined_friction
+from .undetermined_contacts import MAX_DETERMINED, has_simultaneous_impacts, has_undetermined_friction
 
 FLIGHT = wp.constant(0)
 IMPACT = wp.constant(1)
@@ -178,26 +178,26 @@ def update_free_velocities(tree: Tree, work: Workspace, contact: Contact, s: Sys
     for c in range(count):
         pair = contact.blocks.pair[world, c]
         velocity = contact.blocks.initial_velocity[world, c]
-        if contact.blocks.law[world, c] != CONTACT:
-            if contact.events.kind[world, row] == FLIGHT:
-                velocity = velocity + contact.events.remaining_time[world, row] * contact_velocity(
-                    tree, contact, world, c, work.a, row
+        is_contact = contact.blocks.law[world, c] == CONTACT
+        # Each branch writes its own result: a vector that some of them replace is copied through memory.
+        if contact.events.kind[world, row] == FLIGHT:
+            remaining = contact.events.remaining_time[world, row]
+            flight_velocity = velocity + remaining * contact_velocity(tree, contact, world, c, work.a, row)
+            if is_contact:
+                fraction = penetration_recovery(contact, s, world, c)
+                bias = fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0]
+                contact.blocks.free_velocity[world, c] = flight_velocity + vec3(
+                    bias + separation_velocity(contact, world, c), z, z
                 )
-                velocity = velocity + contact.blocks.velocity_bias[world, c]
-        elif contact.events.kind[world, row] == FLIGHT:
-            velocity = velocity + contact.events.remaining_time[world, row] * contact_velocity(
-                tree, contact, world, c, work.a, row
+            else:
+                contact.blocks.free_velocity[world, c] = flight_velocity + contact.blocks.velocity_bias[world, c]
+        elif is_contact and has_restitution(contact, s, world, row, c):
+            scale = contact.events.restitution_scale[world, row]
+            contact.blocks.free_velocity[world, c] = velocity + vec3(
+                scale * contact.blocks.restitution[world, c] * velocity[0], z, z
             )
-            fraction = penetration_recovery(contact, s, world, c)
-            bias = fraction * contact.detection.separation[world, pair] / contact.events.remaining_time[world, 0]
-            velocity = velocity + vec3(bias + separation_velocity(contact, world, c), z, z)
-        elif has_restitution(contact, s, world, row, c):
-            velocity = velocity + vec3(
-                contact.events.restitution_scale[world, row] * contact.blocks.restitution[world, c] * velocity[0],
-                z,
-                z,
-            )
-        contact.blocks.free_velocity[world, c] = velocity
+        else:
+            contact.blocks.free_velocity[world, c] = velocity
 
 
 @wp.func
@@ -256,7 +256,7 @@ def solve_event(
     if contact.events.kind[world, row] == IMPACT and has_simultaneous_impacts(contact, s, world, count):
         contact.events.is_grazing[world] = 1
     if wp.static(not pyramidal):
-        if has_undetermined_friction(contact, s, world, count):
+        if s.model.groups.max_pairs > MAX_DETERMINED and has_undetermined_friction(contact, s, world, count):
             contact.events.is_grazing[world] = 1
     apply_impulses(tree, work, contact, world, row, count)
     if contact.events.kind[world, row] == FLIGHT:

@@ -70,10 +70,21 @@ def midpoint_time(tree: Tree, contact: Contact, world: int, i: int, h: scalar):
 
 
 @wp.func
+def max_speed(work: Workspace, world: int, row: int, start: int, end: int):
+    """Return the largest absolute value of the velocities from `start` to `end`."""
+    speed = scalar(0.0)
+    for d in range(start, end):
+        value = wp.abs(work.v[world, row, d])
+        speed = wp.where(value > speed, value, speed)  # faster than `max`, which cares for NaN
+    return speed
+
+
+@wp.func
 def find_midpoint_trees(tree: Tree, work: Workspace, contact: Contact, world: int, row: int, count: int, h: scalar):
-    """Mark the roots of trees whose flight has a midpoint; returns which kinds there are."""
-    for i in range(tree.links):
-        contact.events.is_midpoint_tree[world, i] = 0
+    """Mark the roots of trees whose flight has a midpoint; returns which kinds there are.
+
+    Marks of trees that do not vary are never set.
+    """
     for k in range(tree.varying_trees):
         contact.events.is_midpoint_tree[world, tree.varying_tree_root[k]] = 1
     for c in range(count):
@@ -88,15 +99,14 @@ def find_midpoint_trees(tree: Tree, work: Workspace, contact: Contact, world: in
     for k in range(tree.varying_trees):
         if contact.events.is_midpoint_tree[world, tree.varying_tree_root[k]] == 1:
             kinds = wp.int32(FREE_MIDPOINT)
-    for i in range(tree.links):
-        root = tree.root[i]
-        if contact.events.is_midpoint_tree[world, root] == TOUCHED:
-            speed = scalar(0.0)
-            for d in range(tree.first_velocity[i], tree.first_velocity[i + 1]):
-                speed = wp.max(speed, wp.abs(work.v[world, row, d]))
-            if speed > wp.min(MIDPOINT_SPEED, MIDPOINT_ACCELERATION * h):
-                contact.events.is_midpoint_tree[world, root] = 1
-                kinds = wp.int32(CONTACT_MIDPOINT)
+    min_speed = wp.min(MIDPOINT_SPEED, MIDPOINT_ACCELERATION * h)
+    if max_speed(work, world, row, 0, tree.velocities) > min_speed:
+        for i in range(tree.links):
+            root = tree.root[i]
+            if contact.events.is_midpoint_tree[world, root] == TOUCHED:
+                if max_speed(work, world, row, tree.first_velocity[i], tree.first_velocity[i + 1]) > min_speed:
+                    contact.events.is_midpoint_tree[world, root] = 1
+                    kinds = wp.int32(CONTACT_MIDPOINT)
     for k in range(tree.varying_trees):
         root = tree.varying_tree_root[k]
         if contact.events.is_midpoint_tree[world, root] != 1:

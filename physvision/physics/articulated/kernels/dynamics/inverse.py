@@ -111,8 +111,7 @@ def dynamics_residual_backward(
     for d in range(tree.velocities):
         joint_forces_backward(tree, work, gradients, world, step, row, d, h)
     couplings_backward(tree, work, world, row)
-    if tree.has_centers != 0:
-        centering_moments_backward(tree, work, forces, gradients, world, step, row, state_row)
+    centering_moments_backward(tree, work, forces, gradients, world, step, row, state_row)
     for i in range(tree.links):
         clear_motion_adjoints(work, world, i)
         if tree.has_springs != 0:

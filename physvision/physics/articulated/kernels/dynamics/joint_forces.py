@@ -4,7 +4,7 @@ import warp as wp
 
 from ..precision import scalar
 from ..spatial.vectors import transpose_product, zero3
-from ..structs import FREE, Forces, Gradients, Tree, Workspace
+from ..structs import Forces, Gradients, Tree, Workspace
 from .joints import add3, read3, subtract_spring_force
 
 
@@ -41,12 +41,12 @@ def add_centering_moments(tree: Tree, work: Workspace, forces: Forces, world: in
 
     These act where the coordinates of the joint have their origin, at −c from the center of mass.
     """
-    for i in range(tree.links):
-        if tree.joint[i] == FREE:
-            d = tree.first_velocity[i] + 3
-            moment = wp.cross(free_joint_force(tree, work, forces, world, step, i), tree.link_center[world, i])
-            for k in range(3):
-                work.rhs[world, d + k] = work.rhs[world, d + k] + moment[k]
+    for m in range(tree.centered_links):
+        i = tree.centered_link[m]
+        d = tree.first_velocity[i] + 3
+        moment = wp.cross(free_joint_force(tree, work, forces, world, step, i), tree.link_center[world, i])
+        for k in range(3):
+            work.rhs[world, d + k] = work.rhs[world, d + k] + moment[k]
 
 
 @wp.func
@@ -64,21 +64,21 @@ def centering_moments_backward(
 
     A rotation δ of the link changes f by f × δ.
     """
-    for i in range(tree.links):
-        if tree.joint[i] == FREE:
-            d = tree.first_velocity[i]
-            center = tree.link_center[world, i]
-            force = free_joint_force(tree, work, forces, world, step, i)
-            multiplier = read3(work.multiplier, world, row, d + 3)
-            force_bar = wp.cross(multiplier, center)
-            add3(work.q_bar, world, state_row, d + 3, wp.cross(force_bar, force))
-            along = work.orientation[world, i] * force_bar
-            for k in range(3):
-                gradients.torque[world, step, d + k] = gradients.torque[world, step, d + k] + wp.dot(
-                    work.axis_linear[world, d + k], along
-                )
-            if gradients.is_requested != 0:
-                gradients.link_center[world, i] = gradients.link_center[world, i] + wp.cross(force, multiplier)
+    for m in range(tree.centered_links):
+        i = tree.centered_link[m]
+        d = tree.first_velocity[i]
+        center = tree.link_center[world, i]
+        force = free_joint_force(tree, work, forces, world, step, i)
+        multiplier = read3(work.multiplier, world, row, d + 3)
+        force_bar = wp.cross(multiplier, center)
+        add3(work.q_bar, world, state_row, d + 3, wp.cross(force_bar, force))
+        along = work.orientation[world, i] * force_bar
+        for k in range(3):
+            gradients.torque[world, step, d + k] = gradients.torque[world, step, d + k] + wp.dot(
+                work.axis_linear[world, d + k], along
+            )
+        if gradients.is_requested != 0:
+            gradients.link_center[world, i] = gradients.link_center[world, i] + wp.cross(force, multiplier)
 
 
 @wp.func
@@ -102,8 +102,7 @@ def apply_joint_forces(tree: Tree, work: Workspace, forces: Forces, world: int, 
         if d < tree.velocities:
             force = tree.coupling_gain[k] * work.v[world, row, tree.coupling_source[k]]
             work.rhs[world, d] = work.rhs[world, d] + force
-    if tree.has_centers != 0:
-        add_centering_moments(tree, work, forces, world, step)
+    add_centering_moments(tree, work, forces, world, step)
     if tree.has_springs != 0:
         for i in range(tree.links):
             subtract_spring_force(tree, work, world, row, i, work.rhs)

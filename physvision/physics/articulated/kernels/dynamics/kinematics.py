@@ -143,10 +143,10 @@ def forward_kinematics(tree: Tree, work: Workspace, world: int, row: int):
         work.angular_velocity[world, i] = angular
         work.linear_velocity[world, i] = linear
         work.bias_angular[world, i] = wp.cross(angular, joint_angular)
-        bias_linear = wp.cross(linear, joint_angular) + wp.cross(angular, joint_linear)
+        # A vector that one of two branches replaces is copied through memory, for which a processor waits.
+        work.bias_linear[world, i] = wp.cross(linear, joint_angular) + wp.cross(angular, joint_linear)
         if tree.joint[i] == FREE:
-            bias_linear = bias_linear - wp.cross(joint_angular, joint_linear)
-        work.bias_linear[world, i] = bias_linear
+            work.bias_linear[world, i] = work.bias_linear[world, i] - wp.cross(joint_angular, joint_linear)
 
 
 @wp.func
