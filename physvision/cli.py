@@ -12,7 +12,7 @@ from pathlib import Path
 # Name: (function, as module of physvision:name, and line of `physvision --help`).
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo:demo", "predict the motion in sample videos, identify a pendulum, and write reports"),
-    "predict": ("prediction.command:predict", "estimate states in a video with a checkpoint, and predict the motion"),
+    "predict": ("prediction.command:COMMAND", "estimate states in a video with a checkpoint, and predict the motion"),
     "identify": ("identification.command:run_command", "identify the motion in a video and its physical parameters"),
     "open": ("app.command:run_command", "open a page in the browser: drop a clip, and find its physics"),
     "simulate": ("simulation:command", "simulate a mechanism from an MJCF or URDF file, and render a video"),

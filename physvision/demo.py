@@ -18,7 +18,7 @@ from physvision.datasets.clips import Filming, draw
 from physvision.datasets.recipe import Recipe
 from physvision.identification.command import run_command as identify
 from physvision.models import shipped
-from physvision.prediction.command import predict
+from physvision.prediction.command import ClipOptions, predict
 from physvision.report import palette
 
 SECONDS = 10
@@ -70,7 +70,7 @@ def demo(
         fps = _RATES.get(name, 30)
         clip = video.write(out / f"{name}.mp4", make(fps).make("test", 0)["frames"], fps)
         print(f"\nphysvision predict {clip} --checkpoint {name} --out {out / name} --horizon {horizon:g}")
-        status = predict(str(clip), name, str(out / name), horizon=horizon)
+        status = predict(ClipOptions(str(clip)), name, str(out / name), horizon=horizon)
         if status:
             return status
         films.append(out / name / "prediction.mp4")

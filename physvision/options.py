@@ -23,20 +23,14 @@ Command = Callable[..., Any] | tuple[Callable[..., Any], Any]
 _CONFIG = "--config"
 
 
-def run_function(program: str, function: Callable[..., Any], arguments: list[str]) -> Any:
-    """Call a function with the options that `arguments` give, required ones by position."""
-    options, values = _split(arguments, "")
-    return function(**_parse(function_parser(program, function), options, _defaults(function, None, values)))
+def run_function(program: str, command: Command, arguments: list[str]) -> Any:
+    """Call a command with the options that `arguments` give, required ones by position."""
+    return _run(command, function_parser(program, command), *_split(arguments, ""))
 
 
-def function_parser(program: str, function: Callable[..., Any]) -> ArgumentParser:
-    """Build the parser of a function's arguments, required ones by position."""
-    from jsonargparse import ArgumentParser
-
-    parser = ArgumentParser(prog=program, description=_describe(function))
-    _add_config(parser)
-    parser.add_function_arguments(function, as_group=False, as_positional=True)
-    return parser
+def function_parser(program: str, command: Command) -> ArgumentParser:
+    """Build the parser of a command's options, required ones by position."""
+    return _build_parser(program, command, _describe(_unpack(command)[0]), as_positional=True)
 
 
 def run_subcommand(program: str, commands: dict[str, Command], arguments: list[str], folder: str) -> Any:
@@ -59,26 +53,35 @@ def run_subcommand(program: str, commands: dict[str, Command], arguments: list[s
         parser.parse_args(["--help"])
     if name not in commands:
         raise InputError(f"expected one of {', '.join(commands)}, got {name!r}")
-    function, given, kind = _unpack(commands[name])
-    options, values = _split(rest, folder)
-    parser = subcommand_parser(f"{program} {name}", commands[name])
-    parsed = _parse(parser, options, _defaults(function, kind, values, len(given)))
-    if kind is not None:
-        given = [kind(**{field.name: parsed.pop(field.name) for field in fields(kind)})]  # pyright: ignore
-    return function(*given, **parsed)
+    return _run(commands[name], subcommand_parser(f"{program} {name}", commands[name]), *_split(rest, folder))
 
 
 def subcommand_parser(program: str, command: Command) -> ArgumentParser:
     """Build the parser of a subcommand's options, the fields of its settings among them."""
+    return _build_parser(program, command, _summary(command), as_positional=False)
+
+
+def _build_parser(program: str, command: Command, description: str, as_positional: bool) -> ArgumentParser:
     from jsonargparse import ArgumentParser
 
     function, given, kind = _unpack(command)
-    parser = ArgumentParser(prog=program, description=_summary(command))
-    _add_config(parser)
-    parser.add_function_arguments(function, as_group=False, skip={len(given)} if given else None)
+    parser = ArgumentParser(prog=program, description=description)
+    parser.add_argument(_CONFIG, type=str, help="path of a configuration file; other options lie above its values")
+    parser.add_function_arguments(
+        function, as_group=False, as_positional=as_positional, skip={len(given)} if given else None
+    )
     if kind is not None:
-        parser.add_class_arguments(kind, as_group=False)
+        parser.add_class_arguments(kind, as_group=False, as_positional=as_positional)
     return parser
+
+
+def _run(command: Command, parser: ArgumentParser, options: list[str], values: dict[str, Any]) -> Any:
+    """Call a command with its options, which lie above the values of configurations."""
+    function, given, kind = _unpack(command)
+    parsed = _parse(parser, options, _defaults(function, kind, values, len(given)))
+    if kind is not None:
+        given = [kind(**{field.name: parsed.pop(field.name) for field in fields(kind)})]  # pyright: ignore
+    return function(*given, **parsed)
 
 
 def _unpack(command: Command) -> tuple[Callable[..., Any], list[Any], type | None]:
@@ -95,10 +98,6 @@ def _summary(command: Command) -> str:
 def _describe(function: Callable[..., Any]) -> str:
     """Return a function's docstring without the sections on arguments and errors, which are those of options."""
     return re.split(r"\n\s*(?:Args|Returns|Raises):", function.__doc__ or "")[0].strip()
-
-
-def _add_config(parser: ArgumentParser) -> None:
-    parser.add_argument(_CONFIG, type=str, help="path of a configuration file; other options lie above its values")
 
 
 def take_option(arguments: list[str], option: str, value_name: str) -> tuple[list[str], list[str]]:

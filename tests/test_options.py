@@ -2,6 +2,7 @@
 
 import functools
 import sys
+from dataclasses import dataclass
 
 import pytest
 import yaml
@@ -90,3 +91,24 @@ def test_options_lie_above_the_values_of_files(folder):
     files = ["--config", "a.yaml", "--config=b.yaml"]
     assert run_function("p", function, files) == ("x.mp4", 3.0, (3, 4), False)
     assert run_function("p", function, [*files, "--fps", "9", "--force"]) == ("x.mp4", 9.0, (3, 4), True)
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A video and its rate."""
+
+    video: str
+    fps: float = 1.0
+
+
+def test_fields_of_a_functions_settings_are_options_of_its_command(folder):
+    """Required ones stand by position, also where they are fields; a configuration names them as the options do."""
+
+    def function(clip: Clip, force: bool = False):
+        return clip, force
+
+    (folder / "a.yaml").write_text("fps: 2\nforce: true\n")
+    command = (function, Clip)
+    assert run_function("p", command, ["x.mp4"]) == (Clip("x.mp4"), False)
+    assert run_function("p", command, ["x.mp4", "--config", "a.yaml"]) == (Clip("x.mp4", 2.0), True)
+    assert run_function("p", command, ["--fps", "3", "x.mp4", "--config", "a.yaml"]) == (Clip("x.mp4", 3.0), True)

@@ -47,21 +47,13 @@ def predict_clip(job: Mapping[str, Any]) -> list[str]:
         raise InputError("this analysis has no clip; add it first")
     if not 0 < request.horizon <= 30:
         raise InputError(f"horizon: expected more than 0 and at most 30 s, got {request.horizon:g}")
-    from physvision.prediction.command import INTERRUPTED, predict
+    from physvision.prediction.command import INTERRUPTED, ClipOptions, predict
 
     target, output = Path(job["files"]), Path(job["files"]).with_name("predict")
     target.mkdir(exist_ok=True)
-    options = {"fps": request.fps, "size": request.size, "crop": _crop(request), "scale": request.scale}
+    clip = ClipOptions(job["clip"], request.fps, _crop(request), request.size, request.scale)
     try:
-        status = predict(
-            job["clip"],
-            request.checkpoint,
-            str(output),
-            request.horizon,
-            film=request.film,
-            force=request.force,
-            **options,
-        )
+        status = predict(clip, request.checkpoint, str(output), request.horizon, film=request.film, force=request.force)
         if status == INTERRUPTED:
             raise KeyboardInterrupt
         names = []

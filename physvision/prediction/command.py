@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +26,31 @@ from physvision.video import Conversion
 INTERRUPTED = 130  # exit status of a process that ended by SIGINT
 
 
+@dataclass(frozen=True)
+class ClipOptions:
+    """Video of a prediction, and what of it is read, as the command line gives them.
+
+    Attributes:
+        video: Any video that FFmpeg decodes.
+        fps: Frame rate to resample the video to, by the nearest frames.
+        crop: Part of the image to use, as x,y,width,height in pixels.
+        size: Side of the square, or width,height, to resize to; pixels.
+        scale: Pixels of the video per meter, or a known length as "120px=0.5m"; without it, positions are in pixels.
+    """
+
+    video: str
+    fps: float | None = None
+    crop: str | None = None
+    size: str | None = None
+    scale: str | None = None
+
+
 def predict(
-    video: str,
+    clip: ClipOptions,
     checkpoint: str | None = None,
     out: str | None = None,
     horizon: float = 1.0,
     device: str = "auto",
-    fps: float | None = None,
-    crop: str | None = None,
-    size: str | None = None,
-    scale: str | None = None,
     batch: int = 32,
     film: bool = True,
     force: bool = False,
@@ -42,15 +58,11 @@ def predict(
     """Estimate the states of the objects in a video, and predict their motion.
 
     Args:
-        video: Any video that FFmpeg decodes.
+        clip: Video and what of it is read.
         checkpoint: Name of a checkpoint that comes with physvision, or path of a file.
         out: Folder for states.csv, states.npz, prediction.mp4 and report.html; out/NAME of the video by default.
         horizon: Time to predict ahead, s.
         device: Device: cpu, cuda, or auto for a GPU if there is one.
-        fps: Frame rate to resample the video to, by the nearest frames.
-        crop: Part of the image to use, as x,y,width,height in pixels.
-        size: Side of the square, or width,height, to resize to; pixels.
-        scale: Pixels of the video per meter, or a known length as "120px=0.5m"; without it, positions are in pixels.
         batch: Number of windows that are computed at a time.
         film: If true, render prediction.mp4, which the page shows; --no-film skips it.
         force: If true, continue although the video is outside the checkpoint's domain.
@@ -60,16 +72,20 @@ def predict(
     predictor = Predictor.from_checkpoint(checkpoint, horizon=horizon, device=device, batch=batch)
     data = save(
         predictor,
-        video,
-        Path(out) if out else Path("out") / Path(video).stem,
-        Conversion.parse(fps, crop, size),
-        scale=scale,
+        clip.video,
+        Path(out) if out else Path("out") / Path(clip.video).stem,
+        Conversion.parse(clip.fps, clip.crop, clip.size),
+        scale=clip.scale,
         film=film,
         force=force,
         settings={"checkpoint": checkpoint, "command": shlex.join(["physvision", *sys.argv[1:]])},
         on_finish=print_summary,
     )
     return INTERRUPTED if data.interruption else 0
+
+
+# Function of the command and the class whose fields are options beside its arguments.
+COMMAND = (predict, ClipOptions)
 
 
 def print_summary(data: ReportData, files: Sequence[Path]) -> None:
