@@ -25,14 +25,14 @@ FRACTION = 0.1
 NO_STATES = {"encoder_weight": 0.0, "physics_weight": 0.0}
 # Way of training, as in few_labels.py, and options of the supervision.
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
-    "squares of pixels": ("rest", {"frame_loss": "l2"}),
-    "absolute errors of pixels": ("rest", {"frame_loss": "l1"}),
-    "squares, from coarse to fine": ("rest", {"frame_loss": "multi_scale"}),
-    "squares, no losses of states": ("rest", {"frame_loss": "l2", **NO_STATES}),
-    "absolute errors, no losses of states": ("rest", {"frame_loss": "l1", **NO_STATES}),
-    "network, squares": ("MLP", {"frame_loss": "l2"}),
-    "network, squares, no losses of states": ("MLP", {"frame_loss": "l2", **NO_STATES}),
-    "network, absolute errors, no losses of states": ("MLP", {"frame_loss": "l1", **NO_STATES}),
+    "squares of pixels": ("rest", {"frame_loss": {"kind": "l2"}}),
+    "absolute errors of pixels": ("rest", {"frame_loss": {"kind": "l1"}}),
+    "squares, from coarse to fine": ("rest", {"frame_loss": {"kind": "multi_scale"}}),
+    "squares, no losses of states": ("rest", {"frame_loss": {"kind": "l2"}, **NO_STATES}),
+    "absolute errors, no losses of states": ("rest", {"frame_loss": {"kind": "l1"}, **NO_STATES}),
+    "network, squares": ("MLP", {"frame_loss": {"kind": "l2"}}),
+    "network, squares, no losses of states": ("MLP", {"frame_loss": {"kind": "l2"}, **NO_STATES}),
+    "network, absolute errors, no losses of states": ("MLP", {"frame_loss": {"kind": "l1"}, **NO_STATES}),
 }
 
 

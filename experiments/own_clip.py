@@ -165,7 +165,7 @@ def configuration(updates: int, devices: int) -> dict:
             "model": {"class_path": "physvision.models.PredictiveAutoencoder", "init_args": model},
             "supervision": {
                 "coordinates": {"size": 1, "angles": [0]},
-                "frame_loss": "multi_scale",
+                "frame_loss": {"kind": "multi_scale"},
                 "ramp_updates": max(1, updates // 4),
             },
             "symmetries": ["reversal"],

@@ -11,7 +11,11 @@ from physvision.trainers.pixels import PendulumTraining as PendulumTraining
 from physvision.trainers.policies import PolicyTraining as PolicyTraining
 from physvision.trainers.segmentation import SegmentationSupervision as SegmentationSupervision
 from physvision.trainers.stages import Stages as Stages
-from physvision.trainers.supervision import Supervision as Supervision
+from physvision.trainers.supervision import (
+    FrameLossSettings as FrameLossSettings,
+    StateLossSettings as StateLossSettings,
+    Supervision as Supervision,
+)
 
 register_all(
     "physvision.trainers",

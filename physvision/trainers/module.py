@@ -55,7 +55,6 @@ class PredictionTraining(ResumableTraining):
         eval_steps: Sequence[int] = (0, 10, 20, 60),
         encoder_learning_rate: float | None = None,
         segmentation: SegmentationSupervision | None = None,
-        property_weight: float = 0.1,
         decoder_samples: Literal["all", "labeled"] = "all",
         stages: Stages = FROM_RANDOM_WEIGHTS,
     ) -> None:
@@ -81,7 +80,6 @@ class PredictionTraining(ResumableTraining):
             encoder_learning_rate: Peak learning rate of the encoder, if not that of all networks: deep rectified layers
                 without normalization die at learning rates that a decoder needs.
             segmentation: Loss of the segmentation of a `SegmentingEncoder`; the default one if not given.
-            property_weight: Weight of the likelihood of true properties, for encoders that estimate any.
             decoder_samples: Samples that decoder and physical parameters learn from: "all", or only "labeled" ones, at
                 true states. At an encoder's wrong states decoders learn to paint fog, and parameters are biased.
             stages: Weights that the training starts from, and which part of the model its first updates train.
@@ -101,7 +99,7 @@ class PredictionTraining(ResumableTraining):
         self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
         self.eval_steps = tuple(eval_steps)
         self.metrics = nn.ModuleDict()
-        self.property_weight, self.segmentation = property_weight, None
+        self.segmentation = None
         self.decoder_samples: Literal["all", "labeled"] = decoder_samples
         self.stages = stages
         if stages.synthetic:
@@ -185,7 +183,7 @@ class PredictionTraining(ResumableTraining):
             assert observation is not None
             ramp = min(1.0, self.global_step / max(1, self.supervision.ramp_updates))
             terms |= segmentation_terms(self.segmentation, self.model, sample, segmented, observation.properties, ramp)
-            terms |= estimate_terms(self.model.encoder, observation, sample, self.property_weight)
+            terms |= estimate_terms(self.model.encoder, observation, sample, self.supervision.property_weight)
             terms |= later_terms(self.model, forecast, sample, self.supervision, ramp)
             terms["loss"] = torch.stack([value for name, value in terms.items() if name != "loss"]).sum()
         return terms, forecast
@@ -205,7 +203,7 @@ class PredictionTraining(ResumableTraining):
             observation = self.aligned(encoded.to(torch.float32), sample)
             loss = self.supervision.state_loss(observation.trajectory[-1:], true[:1])
             terms = {"encoder": self.supervision.encoder_weight * loss}
-            terms |= estimate_terms(self.model.encoder, observation, sample, self.property_weight)
+            terms |= estimate_terms(self.model.encoder, observation, sample, self.supervision.property_weight)
         return terms | {"loss": torch.stack(list(terms.values())).sum()}
 
     def _predict(self, sample: Sample, steps: int) -> tuple[Estimate, Forecast, Segmentation | None]:

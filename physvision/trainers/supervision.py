@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
 
@@ -10,15 +10,53 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from physvision import losses
 from physvision.core import Coordinates, Trajectory, brightness
 from physvision.core.checks import check_count, check_positive
 from physvision.datasets import Sample
-from physvision.losses import FrameLoss, foreground_weights, frame_losses, state_loss
+from physvision.losses import FrameLoss
 from physvision.models import Forecast
 
 # Frames whose median shows the clip without what moves.
 _MEDIAN_FRAMES = 9
 _COARSEST_SCALE = 3
+
+
+@dataclass(frozen=True)
+class StateLossSettings:
+    """Scales of the distance between states in L_enc and L_phy, see `state_loss`.
+
+    Attributes:
+        velocity_weight: Weight of velocities beside positions; raising it favors motion over places.
+        position_scale: Error of position that counts as one, in the position's unit. Larger errors count by their size,
+            smaller ones by their square: what is far below the errors that are left after training makes their sum the
+            loss.
+        velocity_scale: Error of velocity that counts as one, in the position's unit a second.
+    """
+
+    velocity_weight: float = 1.0
+    position_scale: float = 1.0
+    velocity_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("position_scale", "velocity_scale"):
+            check_positive(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class FrameLossSettings:
+    """Kind of the distance between frames in L_dec.
+
+    Attributes:
+        kind: Kind of distance, see `frame_losses`; "multi_scale" goes from coarse to fine during the ramp.
+        balance_foreground: If true, moving foreground and background have half of L_dec each.
+    """
+
+    kind: FrameLoss = "l2"
+    balance_foreground: bool = False
+
+
+_STATE_LOSS, _FRAME_LOSS = StateLossSettings(), FrameLossSettings()
 
 
 @dataclass(frozen=True)
@@ -54,46 +92,35 @@ class Supervision(nn.Module):
         encoder_weight: float = 1.0,
         physics_weight: float = 1.0,
         frame_weight: float = 10.0,
-        velocity_weight: float = 1.0,
-        position_scale: float = 1.0,
-        velocity_scale: float = 1.0,
-        onward: Literal["label", "encoder"] = "label",
-        frame_loss: FrameLoss = "l2",
-        balance_foreground: bool = False,
-        ramp_updates: int = 0,
         later_weight: float = 0.0,
+        property_weight: float = 0.1,
+        ramp_updates: int = 0,
+        onward: Literal["label", "encoder"] = "label",
+        state_loss: StateLossSettings = _STATE_LOSS,
+        frame_loss: FrameLossSettings = _FRAME_LOSS,
     ) -> None:
-        """Choose weights and scales.
+        """Choose weights, and how states and frames are compared.
 
         Args:
             coordinates: Meaning of the positions: number of them, and which are angles.
             encoder_weight: Weight of L_enc.
             physics_weight: Weight of L_phy.
             frame_weight: Weight of L_dec.
-            velocity_weight: Weight of velocities beside positions in L_enc and L_phy.
-            position_scale: an error of position of this size counts as one. What is far below the errors that are left
-                after training makes their sum the loss rather than that of their squares.
-            velocity_scale: an error of velocity of this size counts as one.
-            onward: where forecasts of labeled samples start in training: at the true state, or the encoder's.
-            frame_loss: Kind of L_dec, see `frame_losses`; "multi_scale" goes from coarse to fine during the ramp.
-            balance_foreground: If true, moving foreground and background have half of L_dec each.
-            ramp_updates: Number of updates in which the weight of unlabeled samples' L_dec grows from zero.
             later_weight: Weight of the distance between predicted positions and those that a segmenting encoder sees
                 later, in samples without labels.
+            property_weight: Weight of the likelihood of true properties, for segmenting encoders that estimate any.
+            ramp_updates: Number of updates in which the weight of unlabeled samples' L_dec grows from zero.
+            onward: Start of the forecasts of labeled samples in training: the true state, or the encoder's.
+            state_loss: Scales of L_enc and L_phy.
+            frame_loss: Kind of L_dec.
         """
         super().__init__()
         self.coordinates = coordinates
         self.encoder_weight, self.physics_weight, self.frame_weight = encoder_weight, physics_weight, frame_weight
-        self.onward, self.later_weight = onward, later_weight
-        self.frame_loss: FrameLoss = frame_loss
-        self.balance_foreground, self.ramp_updates = balance_foreground, check_count("ramp_updates", ramp_updates, 0)
-        self.state_loss = partial(
-            state_loss,
-            coordinates=coordinates,
-            velocity_weight=velocity_weight,
-            position_scale=check_positive("position_scale", position_scale),
-            velocity_scale=check_positive("velocity_scale", velocity_scale),
-        )
+        self.later_weight, self.property_weight = later_weight, property_weight
+        self.ramp_updates, self.onward = check_count("ramp_updates", ramp_updates, 0), onward
+        self.state_loss = partial(losses.state_loss, coordinates=coordinates, **asdict(state_loss))
+        self.frame_loss = frame_loss
 
     def forward(
         self,
@@ -126,11 +153,11 @@ class Supervision(nn.Module):
     def _frames(self, forecast: Forecast, sample: Sample, update: int | None) -> Float[Tensor, ""]:
         true_frames = brightness(sample.frames_at(forecast.steps))
         weights = None
-        if self.balance_foreground:
+        if self.frame_loss.balance_foreground:
             count = sample.frames.shape[1]
             indices = sorted({round(i * (count - 1) / (_MEDIAN_FRAMES - 1)) for i in range(_MEDIAN_FRAMES)})
-            weights = foreground_weights(true_frames, brightness(sample.frames[:, indices].median(1).values))
+            weights = losses.foreground_weights(true_frames, brightness(sample.frames[:, indices].median(1).values))
         ramp = 1.0 if update is None or not self.ramp_updates else min(1.0, update / self.ramp_updates)
         finest = round(_COARSEST_SCALE * (1.0 - ramp))
-        losses = frame_losses(self.frame_loss, forecast.frames.float(), true_frames, weights, finest)
-        return (losses if ramp == 1.0 else torch.where(sample.labeled, losses, ramp * losses)).mean()
+        values = losses.frame_losses(self.frame_loss.kind, forecast.frames.float(), true_frames, weights, finest)
+        return (values if ramp == 1.0 else torch.where(sample.labeled, values, ramp * values)).mean()

@@ -5,7 +5,7 @@ import torch
 from physvision.core import Coordinates
 from physvision.datasets import DataModule, LabelSettings, WindowShape
 from physvision.models import PredictiveAutoencoder, build
-from physvision.trainers import PredictionTraining, Supervision
+from physvision.trainers import PredictionTraining, StateLossSettings, Supervision
 
 import lightning  # isort: skip
 
@@ -42,7 +42,7 @@ def make_training(hidden=16, **options):
     torch.manual_seed(3)
     model = build(configuration(hidden=hidden))
     assert isinstance(model, PredictiveAutoencoder)
-    supervision = Supervision(Coordinates(2, (0, 1)), velocity_weight=0.1)
+    supervision = Supervision(Coordinates(2, (0, 1)), state_loss=StateLossSettings(velocity_weight=0.1))
     return PredictionTraining(model, supervision, warmup_updates=0, eval_steps=(0, 5), **options)
 
 

@@ -10,7 +10,7 @@ import torch
 import yaml
 from lightning import Trainer
 
-from physvision.core import Coordinates, InputError, State, Trajectory
+from physvision.core import InputError, State, Trajectory
 from physvision.datasets import LabelSettings, Sample
 from physvision.models import Forecast, Observation, build, save
 from physvision.models.segmentation import targets_of
@@ -32,9 +32,7 @@ def training_of(name):
     if encoder["class_path"].endswith("TableEncoder"):
         settings = {"class_path": "physvision.models.InstanceSettings", "init_args": {"min_confidence": 0.0}}
         encoder["init_args"]["settings"] = settings
-    options = dict(configuration["model"]["supervision"])
-    coordinates = options.pop("coordinates")
-    supervision = Supervision(Coordinates(coordinates["size"], tuple(coordinates["angles"])), **options)
+    supervision = build(configuration["model"]["supervision"], Supervision)
     model = build(description)
     # A few pixels of an untrained network's first mistakes are as good as a trained network's.
     for layer in (getattr(model.encoder, "network", None), getattr(model.decoder, "network", None)):

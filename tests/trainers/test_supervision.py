@@ -9,7 +9,7 @@ import torch
 from physvision.core import Coordinates, Trajectory
 from physvision.datasets import Sample
 from physvision.models import Forecast
-from physvision.trainers import PredictionMetrics, Supervision
+from physvision.trainers import PredictionMetrics, StateLossSettings, Supervision
 
 SPIN = Coordinates(2, (0,))
 
@@ -40,9 +40,7 @@ def test_the_terms_have_their_values(labeled):
         encoder_weight=3.0,
         physics_weight=5.0,
         frame_weight=7.0,
-        velocity_weight=0.5,
-        position_scale=0.2,
-        velocity_scale=2.0,
+        state_loss=StateLossSettings(velocity_weight=0.5, position_scale=0.2, velocity_scale=2.0),
     )
     terms = loss(prediction, batch)
     fraction = sum(labeled) / 2
