@@ -168,9 +168,9 @@ def configuration(updates: int, devices: int) -> dict:
                 "frame_loss": {"kind": "multi_scale"},
                 "ramp_updates": max(1, updates // 4),
             },
-            "symmetries": ["reversal"],
-            "learning_rate": 3e-3,
-            "eval_steps": [0, AHEAD],
+            "samples": {"symmetries": ["reversal"]},
+            "optimization": {"learning_rate": 3e-3},
+            "forecast": {"eval_steps": [0, AHEAD]},
         },
         "data": {"path": "data/clip", "batch_size": 16, "shape": {"frames_in": GIVEN, "horizon": AHEAD}},
     }

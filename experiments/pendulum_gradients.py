@@ -19,15 +19,18 @@ from pendulum_autoencoder import by_model, held_out, measured, train
 
 CHOICES = {
     "as configured": (),
-    "no clipping": ("--model.max_grad_norm", "null", "--model.max_physics_grad_norm", "null"),
-    "truncated at 5 steps": ("--model.truncate", "5"),
-    "horizon grows: 2, then 10": ("--model.horizon_schedule", "{0: 2, 1: 10}"),
+    "no clipping": ("--model.optimization.max_grad_norm", "null", "--model.optimization.max_physics_grad_norm", "null"),
+    "truncated at 5 steps": ("--model.forecast.truncate", "5"),
+    "horizon grows: 2, then 10": ("--model.forecast.horizon_schedule", "{0: 2, 1: 10}"),
     "from the encoder's state": ("--model.supervision.onward", "encoder"),
-    "from it, truncated at 5": ("--model.supervision.onward", "encoder", "--model.truncate", "5"),
-    "from it, horizon grows": ("--model.supervision.onward", "encoder", "--model.horizon_schedule", "{0: 2, 1: 10}"),
+    "from it, truncated at 5": ("--model.supervision.onward", "encoder", "--model.forecast.truncate", "5"),
+    "from it, horizon grows": (
+        *("--model.supervision.onward", "encoder"),
+        *("--model.forecast.horizon_schedule", "{0: 2, 1: 10}"),
+    ),
     "from it, no clipping": (
         *("--model.supervision.onward", "encoder"),
-        *("--model.max_grad_norm", "null", "--model.max_physics_grad_norm", "null"),
+        *("--model.optimization.max_grad_norm", "null", "--model.optimization.max_physics_grad_norm", "null"),
     ),
 }
 EPOCHS = 2

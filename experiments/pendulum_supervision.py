@@ -64,7 +64,8 @@ def main(
             options = ("--data.labels.fraction", str(fraction), "--data.labels.batch_fraction", "0.8")
             options += ("--trainer.limit_train_batches", str(updates))
             if not fraction:
-                options += ("--model.learning_rate", "1e-3", "--model.encoder_learning_rate", "1e-3")
+                options += ("--model.optimization.learning_rate", "1e-3")
+                options += ("--model.optimization.encoder_learning_rate", "1e-3")
             run = train(MODELS[name], runs / f"{MODELS[name]}-{fraction}", data, epochs=1, options=options)
             result = measured(by_model(run.model), batches)
             errors.setdefault(name, []).append(result["state_error/1s"])

@@ -90,9 +90,8 @@ def configuration(encoder: str) -> dict:
         "model": {
             "model": {"class_path": "physvision.models.PredictiveAutoencoder", "init_args": model},
             "supervision": {"coordinates": {"size": 1, "angles": [0]}},
-            "horizon_schedule": {0: 3},
-            "warmup_updates": 0,
-            "eval_steps": [0, 5],
+            "forecast": {"horizon_schedule": {0: 3}, "eval_steps": [0, 5]},
+            "optimization": {"warmup_updates": 0},
         },
         "data": {"path": "data/m", "batch_size": 4, "shape": {"horizon": 5}},
     }

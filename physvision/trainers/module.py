@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from lightning.pytorch.utilities.rank_zero import rank_zero_warn
@@ -26,13 +26,16 @@ from physvision.trainers.batches import check_finite, context_of, divergence_mes
 from physvision.trainers.checkpoints import fault_of_loading, load_weights
 from physvision.trainers.encoder_terms import estimate_terms, later_terms, segmentation_terms
 from physvision.trainers.metrics import PredictionMetrics
-from physvision.trainers.optimization import adam, clip_gradients
+from physvision.trainers.optimization import OptimizationSettings, adam, clip_gradients
 from physvision.trainers.resuming import ResumableTraining
 from physvision.trainers.segmentation import SegmentationSupervision
+from physvision.trainers.settings import ForecastSettings, SampleSettings
 from physvision.trainers.stages import FROM_RANDOM_WEIGHTS, Stages
 from physvision.trainers.supervision import Estimate, Supervision
 from physvision.trainers.symmetries import Symmetry, transformed
 from physvision.trainers.synthetic import check_synthetic, synthetic
+
+_FORECAST, _SAMPLES, _OPTIMIZATION = ForecastSettings(), SampleSettings(), OptimizationSettings()
 
 
 class PredictionTraining(ResumableTraining):
@@ -42,20 +45,10 @@ class PredictionTraining(ResumableTraining):
         self,
         model: PredictiveAutoencoder | dict[str, Any],
         supervision: Supervision,
-        horizon_schedule: dict[int, int] | None = None,
-        rendered_frames: int | Literal["last"] = 2,
-        truncate: int | None = None,
-        encoder_windows: Literal["first", "all"] = "first",
-        symmetries: Sequence[Symmetry] = (),
-        learning_rate: float = 1e-3,
-        physics_learning_rate: float = 1e-2,
-        max_grad_norm: float | None = 10.0,
-        max_physics_grad_norm: float | None = 1.0,
-        warmup_updates: int = 100,
-        eval_steps: Sequence[int] = (0, 10, 20, 60),
-        encoder_learning_rate: float | None = None,
         segmentation: SegmentationSupervision | None = None,
-        decoder_samples: Literal["all", "labeled"] = "all",
+        forecast: ForecastSettings = _FORECAST,
+        samples: SampleSettings = _SAMPLES,
+        optimization: OptimizationSettings = _OPTIMIZATION,
         stages: Stages = FROM_RANDOM_WEIGHTS,
     ) -> None:
         """Choose model, loss and schedules.
@@ -63,45 +56,20 @@ class PredictionTraining(ResumableTraining):
         Args:
             model: Model to train, or its configuration.
             supervision: Loss function.
-            horizon_schedule: Predicted steps by first epoch, e.g. {0: 1, 3: 5}; the samples' horizon if not given. A
-                short horizon at first limits the growth of gradients.
-            rendered_frames: Number of random states a batch that are rendered and compared with frames; "last" for the
-                state at the end of the horizon.
-            truncate: Largest number of steps into the past that the gradient of a state reaches.
-            encoder_windows: Windows of a labeled sample that the encoder loss uses: the "first", where predictions
-                start, or "all", since later frames have labels too.
-            symmetries: Symmetries of the scene, see `transformed`; each is applied to a batch with probability ½.
-            learning_rate: Peak learning rate of the networks, with linear warm-up and cosine decay.
-            physics_learning_rate: Peak learning rate of physical parameters.
-            max_grad_norm: Largest norm of the encoder's gradient, and of the other networks'; None for no limit.
-            max_physics_grad_norm: Largest norm of the physical parameters' gradient; None for no limit.
-            warmup_updates: Number of updates until the peak learning rates.
-            eval_steps: Steps at which predictions are evaluated, as far as samples reach.
-            encoder_learning_rate: Peak learning rate of the encoder, if not that of all networks: deep rectified layers
-                without normalization die at learning rates that a decoder needs.
             segmentation: Loss of the segmentation of a `SegmentingEncoder`; the default one if not given.
-            decoder_samples: Samples that decoder and physical parameters learn from: "all", or only "labeled" ones, at
-                true states. At an encoder's wrong states decoders learn to paint fog, and parameters are biased.
+            forecast: Length of the forecasts, and the frames that are rendered of them.
+            samples: Samples that the parts of the model learn from.
+            optimization: Learning rates and limits of the gradient.
             stages: Weights that the training starts from, and which part of the model its first updates train.
         """
         super().__init__()
         self.model = build(model) if isinstance(model, dict) else model
         self.supervision = supervision
-        self.horizon_schedule = dict(sorted(horizon_schedule.items())) if horizon_schedule else None
-        if self.horizon_schedule and (0 not in self.horizon_schedule or min(self.horizon_schedule.values()) < 1):
-            raise InputError(f"horizon_schedule: expected steps of at least 1 from epoch 0 on, got {horizon_schedule}")
-        self.rendered_frames, self.truncate, self.warmup_updates = rendered_frames, truncate, warmup_updates
-        self.encoder_windows: Literal["first", "all"] = encoder_windows
-        self.symmetries: tuple[Symmetry, ...] = tuple(symmetries)
-        if "mirror" in self.symmetries:
+        if "mirror" in samples.symmetries:
             supervision.coordinates.check_mirror("symmetries")
-        self.rates, self.clips = (learning_rate, physics_learning_rate), (max_grad_norm, max_physics_grad_norm)
-        self.encoder_rate = learning_rate if encoder_learning_rate is None else encoder_learning_rate
-        self.eval_steps = tuple(eval_steps)
+        self.forecast_settings, self.samples, self.optimization, self.stages = forecast, samples, optimization, stages
         self.metrics = nn.ModuleDict()
         self.segmentation = None
-        self.decoder_samples: Literal["all", "labeled"] = decoder_samples
-        self.stages = stages
         if stages.synthetic:
             check_synthetic(self.model)
         if isinstance(self.model.encoder, SegmentingEncoder):
@@ -134,7 +102,7 @@ class PredictionTraining(ResumableTraining):
 
     def forward(self, frames: Tensor, steps: int, rendered_steps: Sequence[int] | None = None) -> Forecast:
         """Predict `steps` steps past the last of `frames`."""
-        return self.model(frames, steps, rendered_steps, self.truncate)
+        return self.model(frames, steps, rendered_steps, self.forecast_settings.truncate)
 
     def training_step(self, batch: Sample, batch_idx: int) -> Tensor:
         """Compute the loss of a batch."""
@@ -208,8 +176,8 @@ class PredictionTraining(ResumableTraining):
 
     def _predict(self, sample: Sample, steps: int) -> tuple[Estimate, Forecast, Segmentation | None]:
         """Encode and predict, from true states and properties where they are known and wanted, else from estimates."""
-        true, onward = sample.ahead, self.supervision.onward
-        every_window = self.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
+        true, onward, truncate = sample.ahead, self.supervision.onward, self.forecast_settings.truncate
+        every_window = self.samples.encoder_windows == "all" and true is not None and bool(sample.labeled.any())
         frames = sample.frames if every_window else sample.observed
         context, segmented = context_of(sample), None
         if isinstance(self.model.encoder, SegmentingEncoder):
@@ -228,15 +196,15 @@ class PredictionTraining(ResumableTraining):
             onward_values = with_labels(values, sample)
             if self.supervision.physics_weight:
                 with frozen(self.model.engine):  # the encoder's errors teach the encoder, not the physics
-                    future = self.model.simulate(own, steps, self.truncate, values)
-        trajectory = self.model.simulate(start, steps, self.truncate, onward_values)
+                    future = self.model.simulate(own, steps, truncate, values)
+        trajectory = self.model.simulate(start, steps, truncate, onward_values)
         rendered, looks = tuple(self._sampled_steps(steps)), observation.appearance
         poses = None if context is None else context.extrinsics_at(sample.given - 1, rendered)
-        labeled = sample.labeled if self.decoder_samples == "labeled" else torch.ones_like(sample.labeled)
+        labeled = sample.labeled if self.samples.decoder_samples == "labeled" else torch.ones_like(sample.labeled)
         images = self.model.decode(trajectory, rendered, onward_values, looks, poses)
         if not bool(labeled.all()):
             with frozen(self.model):
-                constant = self.model.simulate(start, steps, self.truncate, onward_values)
+                constant = self.model.simulate(start, steps, truncate, onward_values)
                 weak = self.model.decode(constant, rendered, onward_values, looks, poses)
             images = torch.where(labeled[:, None, None, None, None], images, weak)
         return Estimate(states, future), Forecast(trajectory, rendered, images, observation), segmented
@@ -252,7 +220,7 @@ class PredictionTraining(ResumableTraining):
         context, model = context_of(sample), self.model
         observation = model.observe(sample.observed, context)
         start, values = model.initial_state(observation), dict(observation.properties or {})
-        trajectory = model.simulate(start, steps, self.truncate, values)
+        trajectory = model.simulate(start, steps, self.forecast_settings.truncate, values)
         looks = observation.appearance
         looks = None if looks is None else replace(looks, code=looks.code.detach())
         constants = {name: value.detach() for name, value in values.items()}
@@ -277,26 +245,20 @@ class PredictionTraining(ResumableTraining):
 
     def steps_of(self, sample: Sample) -> int:
         """Number of steps to predict in this epoch."""
-        held = sample.horizon
-        if self.horizon_schedule is None:
-            return held
-        steps = [steps for epoch, steps in self.horizon_schedule.items() if epoch <= self.current_epoch][-1]
-        if steps > held:
-            raise InputError(
-                f"horizon_schedule: {steps} steps are more than the horizon of {held} frames of the data's samples"
-            )
-        return steps
+        return self.forecast_settings.steps_at(self.current_epoch, sample.horizon)
 
     def _sampled_steps(self, steps: int) -> list[int]:
         """Sample the steps to render."""
-        if self.rendered_frames == "last":
+        count = self.forecast_settings.rendered_frames
+        if count == "last":
             return [steps]
-        return torch.randperm(steps + 1, generator=self._generator(0))[: self.rendered_frames].sort().values.tolist()
+        return torch.randperm(steps + 1, generator=self._generator(0))[:count].sort().values.tolist()
 
     def _sampled_symmetries(self) -> list[Symmetry]:
         """Sample the symmetries to apply."""
-        coins = torch.rand(len(self.symmetries), generator=self._generator(1)) < 0.5
-        return [symmetry for symmetry, head in zip(self.symmetries, coins.tolist(), strict=True) if head]
+        symmetries = self.samples.symmetries
+        coins = torch.rand(len(symmetries), generator=self._generator(1)) < 0.5
+        return [symmetry for symmetry, head in zip(symmetries, coins.tolist(), strict=True) if head]
 
     def _generator(self, purpose: int) -> torch.Generator:
         """A generator of this update's own, so that a resumed run and every process choose alike."""
@@ -335,7 +297,7 @@ class PredictionTraining(ResumableTraining):
     def _measure(self, stage: str, batch: Sample) -> None:
         batch = self.prepare(batch)
         if stage not in self.metrics:
-            measured = [step for step in self.eval_steps if step <= batch.horizon]
+            measured = [step for step in self.forecast_settings.eval_steps if step <= batch.horizon]
             metrics = PredictionMetrics(self.supervision.coordinates, measured, self.model.engine.dt)
             self.metrics[stage] = metrics.to(self.device)
         metrics = self.metrics[stage]
@@ -361,15 +323,14 @@ class PredictionTraining(ResumableTraining):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Adam, with a group each for the encoder, the other networks and physical parameters."""
-        rates = {"encoder": self.encoder_rate, "networks": self.rates[0], "physics": self.rates[1]}
-        return adam(self.parameter_groups(), rates, self.warmup_updates, int(self.trainer.estimated_stepping_batches))
+        rates, warmup_updates = self.optimization.peak_rates, self.optimization.warmup_updates
+        return adam(self.parameter_groups(), rates, warmup_updates, int(self.trainer.estimated_stepping_batches))
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
         """Clip each group apart, see `clip_gradients`."""
-        limits = {"encoder": self.clips[0], "networks": self.clips[0], "physics": self.clips[1]}
-        for name, norm in clip_gradients(self.parameter_groups(), limits).items():
+        for name, norm in clip_gradients(self.parameter_groups(), self.optimization.max_norms).items():
             self.log(f"train/gradient_{name}", norm)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:

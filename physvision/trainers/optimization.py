@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
@@ -12,6 +13,43 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import LambdaLR
 
 Groups = Mapping[str, list[nn.Parameter]]
+
+
+@dataclass(frozen=True)
+class OptimizationSettings:
+    """Learning rates of Adam and limits of the gradient, for the encoder, the other networks and the physics.
+
+    Attributes:
+        learning_rate: Peak learning rate of the networks, with linear warm-up and cosine decay.
+        encoder_learning_rate: Peak learning rate of the encoder, if not that of all networks: deep rectified layers
+            without normalization die at learning rates that a decoder needs.
+        physics_learning_rate: Peak learning rate of physical parameters.
+        max_grad_norm: Largest norm of the encoder's gradient, and of the other networks'; None for no limit.
+        max_physics_grad_norm: Largest norm of the physical parameters' gradient; None for no limit.
+        warmup_updates: Number of updates until the peak learning rates.
+    """
+
+    learning_rate: float = 1e-3
+    encoder_learning_rate: float | None = None
+    physics_learning_rate: float = 1e-2
+    max_grad_norm: float | None = 10.0
+    max_physics_grad_norm: float | None = 1.0
+    warmup_updates: int = 100
+
+    @property
+    def peak_rates(self) -> dict[str, float]:
+        """Peak learning rates by group of parameters."""
+        encoder = self.learning_rate if self.encoder_learning_rate is None else self.encoder_learning_rate
+        return {"encoder": encoder, "networks": self.learning_rate, "physics": self.physics_learning_rate}
+
+    @property
+    def max_norms(self) -> dict[str, float | None]:
+        """Largest norms of the gradient by group of parameters."""
+        return {
+            "encoder": self.max_grad_norm,
+            "networks": self.max_grad_norm,
+            "physics": self.max_physics_grad_norm,
+        }
 
 
 def adam(groups: Groups, rates: Mapping[str, float], warmup_updates: int, updates: int) -> OptimizerLRScheduler:

@@ -5,7 +5,13 @@ import torch
 from physvision.core import Coordinates
 from physvision.datasets import DataModule, LabelSettings, WindowShape
 from physvision.models import PredictiveAutoencoder, build
-from physvision.trainers import PredictionTraining, StateLossSettings, Supervision
+from physvision.trainers import (
+    ForecastSettings,
+    OptimizationSettings,
+    PredictionTraining,
+    StateLossSettings,
+    Supervision,
+)
 
 import lightning  # isort: skip
 
@@ -37,13 +43,15 @@ def configuration(lengths=(1.0, 2.0), hidden=16):
     }
 
 
-def make_training(hidden=16, **options):
-    """A module that always starts the same."""
+def make_training(hidden=16, forecast=None, optimization=None, **options):
+    """A module that always starts the same; `forecast` and `optimization` are options of their settings."""
     torch.manual_seed(3)
     model = build(configuration(hidden=hidden))
     assert isinstance(model, PredictiveAutoencoder)
     supervision = Supervision(Coordinates(2, (0, 1)), state_loss=StateLossSettings(velocity_weight=0.1))
-    return PredictionTraining(model, supervision, warmup_updates=0, eval_steps=(0, 5), **options)
+    options["forecast"] = ForecastSettings(**{"eval_steps": (0, 5), **(forecast or {})})
+    options["optimization"] = OptimizationSettings(**{"warmup_updates": 0, **(optimization or {})})
+    return PredictionTraining(model, supervision, **options)
 
 
 def make_data(folder, **options):
@@ -66,7 +74,10 @@ def losses_of_epochs(folder, data, samples, processes):
     """Eight epochs in which all `samples` are one batch, shared by the processes."""
     torch.manual_seed(3)
     module = PredictionTraining(
-        build(configuration()), Supervision(Coordinates(2, (0, 1))), warmup_updates=0, eval_steps=(0, 5)
+        build(configuration()),
+        Supervision(Coordinates(2, (0, 1))),
+        forecast=ForecastSettings(eval_steps=(0, 5)),
+        optimization=OptimizationSettings(warmup_updates=0),
     )
     losses = Losses()
     trainer = lightning.Trainer(

@@ -227,7 +227,7 @@ def test_what_is_no_configuration_is_refused(tmp_path, text, match):
         (["pendulum.yaml"], "expected an option"),
         (["--trainer.max_epochs", "many"], r"trainer\.max_epochs: expected int"),
         (["--trainer.max_epoch", "3"], "unknown key 'max_epoch'"),
-        (["--model.learning_rate", "fast"], r"model\.learning_rate: expected a number"),
+        (["--model.optimization.learning_rate", "fast"], r"model\.optimization\.learning_rate: expected a number"),
         (["--data.batch_size", "-3"], "batch_size"),
         (["--data", "3"], "data: expected options and their values"),
         (["--seed_everything", "-1"], "seed_everything: cannot be built"),
@@ -246,13 +246,13 @@ def test_a_network_that_no_machine_holds_is_refused_before_it_is_built(folder):
 
 def test_a_configuration_is_shown_as_it_is_merged(folder, capsys):
     """What is printed is a configuration again, and nothing runs."""
-    given = [*layer(folder, trainer={"max_epochs": 7}), "--model.learning_rate", "2e-3"]
+    given = [*layer(folder, trainer={"max_epochs": 7}), "--model.optimization.learning_rate", "2e-3"]
     assert cli.main(["fit", "--print_config", *given]) == 0
     (folder / "whole.yaml").write_text(shown := capsys.readouterr().out)
     assert shown.startswith("seed_everything:")
     whole = read_arguments(["--config", "whole.yaml"])
     assert whole == read_arguments(given)
-    assert (whole["trainer"]["max_epochs"], whole["model"]["learning_rate"]) == (7, 2e-3)
+    assert (whole["trainer"]["max_epochs"], whole["model"]["optimization"]["learning_rate"]) == (7, 2e-3)
     assert not (folder / "out").exists()
 
 

@@ -16,7 +16,14 @@ from physvision.models import Forecast, Observation, build, save
 from physvision.models.segmentation import targets_of
 from physvision.models.segmenting_encoder import SegmentingEncoder
 from physvision.models.tabletop import park_states
-from physvision.trainers import PredictionTraining, SegmentationSupervision, Stages, Supervision, engine_gradient
+from physvision.trainers import (
+    PredictionTraining,
+    SampleSettings,
+    SegmentationSupervision,
+    Stages,
+    Supervision,
+    engine_gradient,
+)
 from physvision.trainers.encoder_terms import later_terms
 
 CONFIGURATIONS = ["billiards-1", "billiards-3", "tabletop", "swing", "pendulum-camera", "pendulum"]
@@ -159,7 +166,7 @@ def test_parked_labels_stay_where_the_engine_leaves_them():
 @pytest.mark.parametrize("taught", ["all", "labeled"])
 def test_decoder_and_physics_may_learn_from_labeled_samples_alone_while_the_encoder_learns_from_all(taught):
     module, data = training_of("pendulum-camera")
-    module.decoder_samples = taught
+    module.samples = SampleSettings(decoder_samples=taught)
     module.supervision.encoder_weight = module.supervision.physics_weight = 0.0
     module.supervision.ramp_updates = 0
     sample = sample_of(module, data, 3)

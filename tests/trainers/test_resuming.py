@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from physvision.core import TrainingError
 from physvision.core.resources import find
 from physvision.perception.flow import PyramidFlow
-from physvision.trainers import FlowData, FlowTraining, PendulumTraining
+from physvision.trainers import FlowData, FlowTraining, PendulumTraining, SampleSettings
 from physvision.trainers.commands import read_checkpoint
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
@@ -43,11 +43,11 @@ def weights(module):
 )
 def test_any_checkpoint_leads_to_the_same_end(tmp_path, training, data, length, steps, workers):
     """In the middle of an epoch, at its last batch and after it; dropout included."""
-    whole = with_dropout(training(symmetries=["mirror"]))
+    whole = with_dropout(training(samples=SampleSettings(symmetries=("mirror",))))
     first = trainer(tmp_path, limit_val_batches=1, **length)
     first.fit(whole, data(workers=workers))
     for step in steps:
-        resumed = with_dropout(training(symmetries=["mirror"]))
+        resumed = with_dropout(training(samples=SampleSettings(symmetries=("mirror",))))
         torch.manual_seed(step)  # the chances of this process are not those of the first
         with torch.no_grad():
             for parameter in resumed.parameters():

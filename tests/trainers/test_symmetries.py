@@ -8,7 +8,7 @@ import torch
 
 from physvision.core import Coordinates, InputError, Trajectory
 from physvision.datasets import PendulumRecipe, Sample
-from physvision.trainers import PredictionTraining, Supervision
+from physvision.trainers import PredictionTraining, SampleSettings, Supervision
 from physvision.trainers.symmetries import transformed
 
 RECIPE = PendulumRecipe(trials=10, frames=8, lengths=(1.5, 1.0), size=30, samples=3)
@@ -65,7 +65,7 @@ def test_samples_without_states_have_symmetries_too():
 
 
 def test_each_symmetry_is_applied_to_half_of_the_updates_alike_in_every_process(training, monkeypatch):
-    module, again = (training(symmetries=["mirror", "reversal"]) for _ in range(2))
+    module, again = (training(samples=SampleSettings(symmetries=("mirror", "reversal"))) for _ in range(2))
     selected = []
     for update in range(400):
         monkeypatch.setattr(PredictionTraining, "global_step", update)
@@ -77,4 +77,6 @@ def test_each_symmetry_is_applied_to_half_of_the_updates_alike_in_every_process(
 
 def test_a_mirror_of_lengths_is_refused(training):
     with pytest.raises(InputError, match="not angles alone"):
-        PredictionTraining(training().model, Supervision(Coordinates(2, (0,))), symmetries=["mirror"])
+        PredictionTraining(
+            training().model, Supervision(Coordinates(2, (0,))), samples=SampleSettings(symmetries=("mirror",))
+        )

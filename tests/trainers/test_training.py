@@ -25,6 +25,7 @@ from physvision.control.pixels import load_policy
 from physvision.core import CheckpointError, InputError, TrainingError, resources
 from physvision.datasets import LabelSettings
 from physvision.models import load
+from physvision.trainers import SampleSettings
 from physvision.trainers.commands import read_checkpoint
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
@@ -41,7 +42,7 @@ def weights(module):
 
 @pytest.mark.extended
 def test_lengths_are_learned_from_frames_and_labels(tmp_path, training, data):
-    module = training(physics_learning_rate=0.1)
+    module = training(optimization={"physics_learning_rate": 0.1})
     trainer(tmp_path, max_epochs=40, limit_val_batches=0, enable_checkpointing=False, callbacks=[]).fit(module, data())
     # From 1 and 2 to 1.5: labels are in single precision, and one Runge-Kutta step a frame errs far below this.
     torch.testing.assert_close(
@@ -66,7 +67,7 @@ keep = [ModelCheckpoint(dirpath=sys.argv[1], save_last=True), Killed()]
 trainer = lightning.Trainer(
     accelerator="cpu", enable_progress_bar=False, enable_model_summary=False, logger=False, max_epochs=4, callbacks=keep
 )
-trainer.fit(make_training(horizon_schedule={0: 2, 2: 5}), make_data(sys.argv[2]))
+trainer.fit(make_training(forecast={"horizon_schedule": {0: 2, 2: 5}}), make_data(sys.argv[2]))
 """
 
 
@@ -77,13 +78,13 @@ def search_path() -> str:
 
 @pytest.mark.extended
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path, training, data, pendulum):
-    whole = training(horizon_schedule={0: 2, 2: 5})
+    whole = training(forecast={"horizon_schedule": {0: 2, 2: 5}})
     trainer(tmp_path / "whole", max_epochs=4).fit(whole, data())
     arguments = [str(tmp_path / "killed"), pendulum, str(torch.get_num_threads())]
     environment = {**os.environ, "PYTHONPATH": search_path()}
     child = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, cwd=tmp_path)
     assert child.returncode == -signal.SIGKILL
-    resumed = training(horizon_schedule={0: 2, 2: 5})
+    resumed = training(forecast={"horizon_schedule": {0: 2, 2: 5}})
     with torch.no_grad():
         for parameter in resumed.parameters():
             parameter.zero_()
@@ -124,15 +125,15 @@ def test_a_label_that_is_missing_is_no_fault_and_a_network_that_burst_is_named(t
 
 
 def test_horizons_grow_with_the_epochs(training, data):
-    module, source = training(horizon_schedule={0: 1, 2: 4}), data()
+    module, source = training(forecast={"horizon_schedule": {0: 1, 2: 4}}), data()
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
     assert module.steps_of(batch) == 1
     assert training().steps_of(batch) == 5
     with pytest.raises(InputError, match="from epoch 0 on"):
-        training(horizon_schedule={1: 3})
+        training(forecast={"horizon_schedule": {1: 3}})
     with pytest.raises(InputError, match="9 steps are more than the horizon of 5 frames"):
-        training(horizon_schedule={0: 9}).steps_of(batch)
+        training(forecast={"horizon_schedule": {0: 9}}).steps_of(batch)
 
 
 def test_the_encoder_learns_from_every_window_of_a_labeled_sample(training, data):
@@ -140,7 +141,7 @@ def test_the_encoder_learns_from_every_window_of_a_labeled_sample(training, data
     source.setup("fit")
     batch = next(iter(source.train_dataloader()))
     for encoded, count in (("first", 1), ("all", 6)):
-        module = training(encoder_windows=encoded)
+        module = training(samples=SampleSettings(encoder_windows=encoded))
         result = module._predict(batch, 2)[0].states
         assert result.q.shape == (4, count, 2)
         state = module.model.observe(batch.frames[:, count - 1 : count + 2] / 255.0).state
@@ -149,7 +150,7 @@ def test_the_encoder_learns_from_every_window_of_a_labeled_sample(training, data
 
 
 def test_gradients_are_clipped_group_by_group(training):
-    module = training(max_grad_norm=2.0, max_physics_grad_norm=0.5)
+    module = training(optimization={"max_grad_norm": 2.0, "max_physics_grad_norm": 0.5})
     groups, limits = module.parameter_groups(), {"encoder": 2.0, "networks": 2.0, "physics": 0.5}
     assert sum(map(len, groups.values())) == len(list(module.model.parameters()))
     for parameter in module.model.parameters():
@@ -297,8 +298,8 @@ def test_a_training_keeps_its_last_state_and_names_what_follows(tmp_path, monkey
     model = {
         "model": configuration(),
         "supervision": {"coordinates": COORDINATES},
-        "warmup_updates": 0,
-        "eval_steps": [0, 5],
+        "forecast": {"eval_steps": [0, 5]},
+        "optimization": {"warmup_updates": 0},
     }
     trainer = {"default_root_dir": "out/mine", "max_epochs": 1, "limit_train_batches": 2, "accelerator": "cpu"}
     values = {
