@@ -84,7 +84,7 @@ def remove_shards(out: Path, data: Path) -> None:
 
 
 LEARN = "--schedule.total_steps 200 --schedule.eval_every 20 --schedule.checkpoint_every 40 --learning_starts 20"
-POLICY = "--model.updates 2 --model.batch 2 --model.widening 7 --model.progress 0.1"
+POLICY = "--model.updates 2 --model.batch 2 --model.curriculum.updates 7 --model.curriculum.initial_progress 0.1"
 CASES = {
     "generate": Case("generate pendulum --out {out}/pendulum --trials 10 --frames 20 --workers 1"),
     "repair": Case("repair {out}/pendulum", prepare=remove_shards),

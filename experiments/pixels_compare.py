@@ -24,12 +24,13 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from physvision.control.pixels import FramePolicy, StateCartPoleTask, run_trials, task_for_policy
 from physvision.core import resources
+from physvision.core.serialization import build_arguments, overlay
 from physvision.trainers import PendulumTraining
 
 KINDS: dict[str, dict[str, Any]] = {
     "frames": {},
-    "cut": {"through_camera": False},
-    "state": {"sees": "state"},
+    "cut": {"observation": {"through_camera": False}},
+    "state": {"observation": {"kind": "state"}},
 }
 LAST = 0.8  # share of a trial in which the pole has to be upright
 
@@ -75,7 +76,7 @@ def main(
     """
     torch.set_num_threads(1)
     configuration = yaml.safe_load(resources.find("pendulum-pixels-small.yaml", "trainers").read_text())["model"]
-    module = PendulumTraining(**{**configuration, **KINDS[kind]})
+    module = PendulumTraining(**build_arguments(PendulumTraining, overlay(configuration, KINDS[kind]), "model"))
     folder = out / kind
     keep = ModelCheckpoint(dirpath=folder, save_last=True, save_on_train_epoch_end=True)
     callbacks = [keep, Tried(kind, max(1, every // module.updates), seconds)]

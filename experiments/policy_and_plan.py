@@ -28,7 +28,7 @@ from physvision import State
 from physvision.control import Goal, ilqr
 from physvision.control.policies import FeedbackTask, MlpPolicy, rollout_policy
 from physvision.control.swing_up import SWING_UP_TASKS
-from physvision.trainers import PolicyTraining
+from physvision.trainers import PolicyTraining, StabilizerSettings
 
 PERIODS, OFF, TESTS = 200, 0.1, 10
 # Of a batch, those that are taught from any angle; and how far off rest: cart and rod, m and m/s, rad/s.
@@ -94,7 +94,8 @@ def taught(seed: int, updates: int, batch: int) -> dict:
     task = Swing()
     torch.manual_seed(seed)
     policy = MlpPolicy(len(task.poles.target), (64, 64), 1).double()
-    training = Training(policy, Practice(), updates, batch, seed, learning_rate=5e-3, decay=0.96)
+    stabilizers = StabilizerSettings(gradient_decay=0.96)
+    training = Training(policy, Practice(), updates, batch, seed, learning_rate=5e-3, stabilizers=stabilizers)
     options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
     start_value = time.process_time()
     Trainer(max_epochs=1, enable_model_summary=False, **options).fit(training)

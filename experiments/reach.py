@@ -21,26 +21,27 @@ from evolution import Evolved, evolve
 from hard_replay import replay
 from jsonargparse import auto_cli
 from panel import panel, save
-from side_by_side import Habits, Many, Teaching, taught
+from side_by_side import Many, Teaching, taught
 from torch import Tensor
 
 from physvision.control.policies import FeedbackTask, MlpPolicy, PolicyRollout, rollout_policy
 from physvision.core import State, Trajectory
 from physvision.physics.articulated import scenes
 from physvision.report import render_video
+from physvision.trainers import StabilizerSettings
 
 DT, TARGET = 0.01, (0.5, 0.5, 0.5)
 # Centimetres that are to be reached, and within how many evaluations.
 BARS = {4.0: 100, 1.0: 150}
 PAPER = "paper: within 4 cm in 100 evaluations, 1 cm in 150; CMA-ES 93 ± 37 cm after 60,000"
 SPREADS = (0.01, 0.03, 0.1)  # of CMA-ES at first
-ALL = Habits()
+ALL = StabilizerSettings()
 HABITS = {
     "all four habits": ALL,
-    "no decay": replace(ALL, decay=1.0),
-    "no clip": replace(ALL, clip=None),
-    "last state's loss": replace(ALL, averaged=False),
-    "random outputs at first": replace(ALL, still=False),
+    "no decay": replace(ALL, gradient_decay=1.0),
+    "no clip": replace(ALL, max_grad_norm=None),
+    "last state's loss": replace(ALL, mean_loss=False),
+    "random outputs at first": replace(ALL, zero_init_output=False),
 }
 
 

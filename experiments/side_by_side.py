@@ -6,24 +6,13 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from physvision.control.policies import ControlTask, MlpPolicy, Policy, PolicyRollout
-from physvision.trainers import PolicyTraining
-
-
-@dataclass(frozen=True)
-class Habits:
-    """Settings of the training of a policy; see `PolicyTraining`."""
-
-    averaged: bool = True
-    decay: float = 0.99
-    still: bool = True
-    clip: float | None = 1.0
+from physvision.trainers import PolicyTraining, StabilizerSettings
 
 
 class Many(Policy):
@@ -86,21 +75,22 @@ class Teaching(PolicyTraining):
         task: ControlTask,
         updates: int,
         measure: Callable[[PolicyRollout], Tensor],
-        habits: Sequence[Habits],
+        habits: Sequence[StabilizerSettings],
         label: str = "",
         enough: float = -math.inf,
         losses: Callable[[PolicyRollout], Tensor] = lambda entry: entry.losses,
         **options,
     ) -> None:
-        decay = torch.tensor([[habit.decay] for habit in habits], dtype=torch.float64)
+        decay = torch.tensor([[habit.gradient_decay] for habit in habits], dtype=torch.float64)
         plain = bool((decay == 1.0).all())
-        super().__init__(
-            policy, task, updates, batch=len(habits), decay=1.0 if plain else decay, still=False, clip=None, **options
+        stabilizers = StabilizerSettings(
+            gradient_decay=1.0 if plain else decay, max_grad_norm=None, zero_init_output=False
         )
+        super().__init__(policy, task, updates, batch=len(habits), stabilizers=stabilizers, **options)
         self.many = policy
-        policy.still_in(torch.tensor([habit.still for habit in habits]))
-        self.mean = torch.tensor([habit.averaged for habit in habits])
-        self.max_grad_norms = torch.tensor([habit.clip or math.inf for habit in habits], dtype=torch.float64)
+        policy.still_in(torch.tensor([habit.zero_init_output for habit in habits]))
+        self.mean = torch.tensor([habit.mean_loss for habit in habits])
+        self.max_grad_norms = torch.tensor([habit.max_grad_norm or math.inf for habit in habits], dtype=torch.float64)
         self.measure, self.label, self.enough, self.blamed = measure, label, enough, losses
         self.courses: list[list[list[float]]] = [[] for _ in habits]
         self.best_losses = torch.full((len(habits),), math.inf, dtype=torch.float64)
@@ -152,7 +142,7 @@ def taught(
     task: ControlTask,
     updates: int,
     measure: Callable[[PolicyRollout], Tensor],
-    habits: Sequence[Habits],
+    habits: Sequence[StabilizerSettings],
     **options,
 ) -> Teaching:
     """Train networks side by side."""

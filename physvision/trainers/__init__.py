@@ -8,8 +8,13 @@ from physvision.trainers.labeled_flow import LabeledFlowData as LabeledFlowData
 from physvision.trainers.metrics import PredictionMetrics as PredictionMetrics
 from physvision.trainers.module import PredictionTraining as PredictionTraining
 from physvision.trainers.optimization import OptimizationSettings as OptimizationSettings
-from physvision.trainers.pixels import PendulumTraining as PendulumTraining
-from physvision.trainers.policies import PolicyTraining as PolicyTraining
+from physvision.trainers.pixels import (
+    CurriculumSettings as CurriculumSettings,
+    ObservationSettings as ObservationSettings,
+    PendulumStabilizerSettings as PendulumStabilizerSettings,
+    PendulumTraining as PendulumTraining,
+)
+from physvision.trainers.policies import PolicyTraining as PolicyTraining, StabilizerSettings as StabilizerSettings
 from physvision.trainers.segmentation import SegmentationSupervision as SegmentationSupervision
 from physvision.trainers.settings import ForecastSettings as ForecastSettings, SampleSettings as SampleSettings
 from physvision.trainers.stages import Stages as Stages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,6 +14,30 @@ from physvision.control.policies import ControlTask, Policy, PolicyRollout, roll
 from physvision.datasets.loading import ResumableLoader
 from physvision.datasets.sampling import EndlessSampler
 from physvision.trainers.resuming import ResumableTraining
+
+
+@dataclass(frozen=True)
+class StabilizerSettings:
+    """Habits that keep gradients through long episodes useful; each can be left out.
+
+    Attributes:
+        mean_loss: If true, the loss is the mean over all periods, otherwise that of the last.
+        gradient_decay: Factor of the backward signal a period; 1 for the exact gradient. One for all worlds, or
+            (batch, 1).
+        max_state_grad_norm: Largest norm of a world's backward signal between periods, beside the weight that its loss
+            in one of them has in the mean; only of `rollout_policy`. None for no limit.
+        max_grad_norm: Largest norm of the gradient; None for no limit.
+        zero_init_output: If true, zero the outputs at the start.
+    """
+
+    mean_loss: bool = True
+    gradient_decay: float | Tensor = 0.99
+    max_state_grad_norm: float | None = None
+    max_grad_norm: float | None = 1.0
+    zero_init_output: bool = True
+
+
+_STABILIZERS = StabilizerSettings()
 
 
 class Updates(Dataset[int]):
@@ -30,11 +55,7 @@ class Updates(Dataset[int]):
 
 
 class PolicyTraining(ResumableTraining):
-    """Trains a policy on a task, an episode of all worlds an update.
-
-    Four habits keep gradients through long episodes useful, and each can be left out: the loss is averaged over time,
-    the backward signal decays from period to period, outputs are zero at the start, and the gradient is clipped.
-    """
+    """Trains a policy on a task, an episode of all worlds an update."""
 
     def __init__(
         self,
@@ -44,12 +65,8 @@ class PolicyTraining(ResumableTraining):
         batch: int = 1,
         seed: int = 0,
         learning_rate: float = 1e-3,
-        averaged: bool = True,
-        decay: float | Tensor = 0.99,
-        still: bool = True,
-        clip: float | None = 1.0,
+        stabilizers: StabilizerSettings = _STABILIZERS,
         player: Callable[..., PolicyRollout] = rollout_policy,
-        limit: float | None = None,
     ) -> None:
         """Choose policy, task and stabilizers.
 
@@ -60,21 +77,15 @@ class PolicyTraining(ResumableTraining):
             batch: Number of parallel episodes.
             seed: Seed of initial states and goals; those of an update do not depend on earlier ones.
             learning_rate: Learning rate of Adam.
-            averaged: If true, the loss is the mean over all periods, otherwise that of the last.
-            decay: Factor of the backward signal a period; 1 for the exact gradient. One for all worlds, or (batch, 1).
-            still: If true, zero the outputs at the start.
-            clip: largest norm of the gradient; None for no limit.
+            stabilizers: Habits that keep gradients through long episodes useful.
             player: `rollout_policy` for a `FeedbackTask`, `rollout_open_loop` for an `OpenLoopTask`.
-            limit: largest norm of a world's backward signal between periods, beside the weight that its loss in one of
-                them has in the mean; only of `rollout_policy`. None for no limit.
         """
         super().__init__(seed)
         self.policy, self.task = policy, task
         self.updates, self.batch = updates, batch
-        self.learning_rate, self.averaged, self.decay, self.clip = learning_rate, averaged, decay, clip
-        self.player, self.limit = player, limit
+        self.learning_rate, self.stabilizers, self.player = learning_rate, stabilizers, player
         self.last: PolicyRollout | None = None
-        if still:
+        if stabilizers.zero_init_output:
             policy.zero_output()
 
     def train_dataloader(self) -> ResumableLoader[int]:
@@ -85,11 +96,12 @@ class PolicyTraining(ResumableTraining):
         """Compute the loss of an episode, and keep its rollout as `last`."""
         generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.global_step)
         start, goal = self.task.reset(self.batch, generator)
-        counted = self.batch * (self.task.episode_steps if self.averaged else 1)
-        limits = {} if self.limit is None else {"max_state_grad_norm": self.limit / counted}
-        rollout = self.player(self.task, self.policy, start, goal, gradient_decay=self.decay, **limits)
+        habits = self.stabilizers
+        counted, limit = self.batch * (self.task.episode_steps if habits.mean_loss else 1), habits.max_state_grad_norm
+        limits = {} if limit is None else {"max_state_grad_norm": limit / counted}
+        rollout = self.player(self.task, self.policy, start, goal, gradient_decay=habits.gradient_decay, **limits)
         self.last = rollout
-        loss = (rollout.losses if self.averaged else rollout.losses[:, -1]).mean()
+        loss = (rollout.losses if habits.mean_loss else rollout.losses[:, -1]).mean()
         self.log("train/loss", loss.detach(), prog_bar=True, batch_size=self.batch)
         return loss
 
@@ -109,5 +121,5 @@ class PolicyTraining(ResumableTraining):
         if not bool(torch.isfinite(norm)):
             for parameter in parameters:
                 parameter.grad = None
-        elif self.clip is not None:
-            torch.nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)
+        elif (limit := self.stabilizers.max_grad_norm) is not None:
+            torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)

@@ -16,7 +16,7 @@ from physvision.control.policies import (
 from physvision.control.policies.rollouts import scale_gradient
 from physvision.core import State
 from physvision.physics import articulated
-from physvision.trainers import PolicyTraining
+from physvision.trainers import PolicyTraining, StabilizerSettings
 
 
 class Swing(FeedbackTask):
@@ -157,10 +157,13 @@ def test_a_plan_is_played_as_if_asked_period_by_period():
     assert max(float(entry.abs().max()) for entry in apart[3:]) > 1e-6
 
 
-def trained(**habits):
+def trained(updates, learning_rate=1e-3, **habits):
     from lightning import Trainer
 
-    module = PolicyTraining(make("dense"), Swing(), updates=habits.pop("updates", 3), batch=4, **habits)
+    stabilizers = StabilizerSettings(**habits)
+    module = PolicyTraining(
+        make("dense"), Swing(), updates, batch=4, learning_rate=learning_rate, stabilizers=stabilizers
+    )
     quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
     Trainer(max_epochs=1, accelerator="cpu", **quiet).fit(module)
     return module
@@ -182,17 +185,18 @@ def test_each_habit_is_an_option():
     """Before the first update outputs are zero; the gradient that Adam sees is clipped; the loss is that asked for."""
     module = trained(updates=1, learning_rate=0.0)
     assert not bool(module.last.controls.any())
-    assert bool(trained(updates=1, still=False).last.controls.any())
+    assert bool(trained(updates=1, zero_init_output=False).last.controls.any())
 
-    def norm(clip):
-        module = trained(updates=1, learning_rate=0.0, still=False, clip=clip)
+    def norm(limit):
+        module = trained(updates=1, learning_rate=0.0, zero_init_output=False, max_grad_norm=limit)
         return math.sqrt(sum(float(parameter.grad.square().sum()) for parameter in module.policy.parameters()))
 
     assert norm(None) > 1e-2
     assert norm(1e-3) == pytest.approx(1e-3, rel=1e-3)
-    for averaged in (True, False):
-        module = PolicyTraining(make("dense"), Swing(), 1, batch=4, averaged=averaged, decay=1.0)
+    for mean_loss in (True, False):
+        stabilizers = StabilizerSettings(mean_loss=mean_loss, gradient_decay=1.0)
+        module = PolicyTraining(make("dense"), Swing(), 1, batch=4, stabilizers=stabilizers)
         module.log = lambda *_, **__: None
         loss = module.training_step(0, 0)
         losses = module.last.losses
-        assert float(loss) == pytest.approx(float((losses if averaged else losses[:, -1]).mean()))
+        assert float(loss) == pytest.approx(float((losses if mean_loss else losses[:, -1]).mean()))

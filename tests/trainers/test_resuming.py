@@ -13,7 +13,14 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from physvision.core import TrainingError
 from physvision.core.resources import find
 from physvision.perception.flow import PyramidFlow
-from physvision.trainers import FlowData, FlowTraining, PendulumTraining, SampleSettings
+from physvision.trainers import (
+    CurriculumSettings,
+    FlowData,
+    FlowTraining,
+    ObservationSettings,
+    PendulumTraining,
+    SampleSettings,
+)
 from physvision.trainers.commands import read_checkpoint
 
 QUIET = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False, "logger": False}
@@ -64,18 +71,19 @@ def flow():
     return FlowTraining(PyramidFlow(1, 4)), FlowData(batches=3, batch_size=2, validation_batches=1)
 
 
-def pendulum(**options):
+def pendulum(kind="frames", **curriculum):
     """A training of a policy, two updates an epoch."""
-    return PendulumTraining(batch=2, updates=2, settling=4, **options), None
+    settings = CurriculumSettings(settling_updates=4, **curriculum)
+    return PendulumTraining(ObservationSettings(kind), batch=2, updates=2, curriculum=settings), None
 
 
 @pytest.mark.parametrize(
     ("make", "options", "epochs", "steps"),
     [
         (flow, {}, 2, (1, 3, 4)),
-        (pendulum, {"sees": "state", "progress": 0.5, "widening": 4}, 1, (1,)),
-        pytest.param(pendulum, {"progress": 1.0, "noise": 0.1}, 1, (1,), marks=pytest.mark.extended),
-        (pendulum, {"sees": "state", "progress": 1.0}, 2, (2, 3)),
+        (pendulum, {"kind": "state", "initial_progress": 0.5, "updates": 4}, 1, (1,)),
+        pytest.param(pendulum, {"initial_progress": 1.0, "pixel_noise": 0.1}, 1, (1,), marks=pytest.mark.extended),
+        (pendulum, {"kind": "state", "initial_progress": 1.0}, 2, (2, 3)),
     ],
     ids=["flow", "widening starts", "noise", "falling rate"],
 )
@@ -132,7 +140,7 @@ def test_a_pendulum_goes_on_learning_where_it_was_stopped(tmp_path):
 
     config = tmp_path / "small.yaml"
     config.write_text(find("pendulum-pixels-small.yaml", "trainers").read_text().replace("out/", f"{tmp_path}/"))
-    small = ["--model.updates", "1", "--model.batch", "2", "--model.widening", "7", "--model.progress", "0.1"]
+    small = ["--model.updates", "1", "--model.batch", "2", "--model.curriculum", "{updates: 7, initial_progress: 0.1}"]
     retained = tmp_path / "pendulum-pixels-small" / "checkpoints" / "last.ckpt"
 
     def fitted(epochs, *more):

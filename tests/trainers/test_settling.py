@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from physvision.trainers import PendulumTraining
+from physvision.trainers import CurriculumSettings, ObservationSettings, PendulumTraining
 
 from lightning import Callback, Trainer  # isort: skip
+
+STATE = ObservationSettings("state")
 
 
 class Rates(Callback):
@@ -29,20 +31,22 @@ def rates(tmp_path, module):
 
 @pytest.mark.extended
 def test_the_rate_falls_to_a_fiftieth_once_starts_have_widened(tmp_path):
-    module = PendulumTraining("state", updates=4, batch=2, learning_rate=1e-3, progress=1.0, settling=2)
+    curriculum = CurriculumSettings(initial_progress=1.0, settling_updates=2)
+    module = PendulumTraining(STATE, updates=4, batch=2, learning_rate=1e-3, curriculum=curriculum)
     assert rates(tmp_path, module) == pytest.approx([1e-3, 0.51e-3, 0.02e-3, 0.02e-3])
 
 
 @pytest.mark.extended
 def test_the_rate_stays_while_starts_widen(tmp_path):
-    module = PendulumTraining("state", updates=2, batch=2, learning_rate=1e-3, settling=2)
+    curriculum = CurriculumSettings(settling_updates=2)
+    module = PendulumTraining(STATE, updates=2, batch=2, learning_rate=1e-3, curriculum=curriculum)
     assert rates(tmp_path, module) == pytest.approx([1e-3, 1e-3])
     assert float(module.settled) == 0
 
 
 @pytest.mark.parametrize(("progress", "noise"), [(1.0, 0.02), (0.5, 0.0)])
 def test_frames_have_noise_once_starts_have_widened(progress, noise):
-    module = PendulumTraining(batch=1, progress=progress, noise=0.02)
+    module = PendulumTraining(batch=1, curriculum=CurriculumSettings(initial_progress=progress, pixel_noise=0.02))
     module.choose_episode()
     state, aim = module.course.reset(1, torch.Generator().manual_seed(0))
     apart = module.course.observe(state, aim) - module.course.observe(state, aim)
