@@ -259,7 +259,7 @@ def with_colors(model: PredictiveAutoencoder, refine: bool) -> PredictiveAutoenc
     """Copy a model with new networks on crops, which see colors and twice as many samples."""
     configuration = stored_configuration(model)
     encoder = configuration["init_args"]["encoder"]["init_args"]
-    settings = {"side": SIDE, "colors": True, "refine": refine}
+    settings = {"side": SIDE, "colors": True, "refine": refine, "codes": model.encoder.codes}
     encoder["crops"] = {"class_path": "physvision.models.BallCropSettings", "init_args": settings}
     encoder["network"]["init_args"] |= {
         "channels": COLOR_CROP_CHANNELS + (MOTION_CHANNELS if encoder.get("flow") else 0),

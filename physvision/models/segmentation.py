@@ -17,7 +17,7 @@ from physvision.core.checks import check_count
 
 @dataclass(frozen=True)
 class InstanceSettings:
-    """Tuning numbers of instance segmentation; lengths in pixels of the frame.
+    """Network and tuning numbers of instance segmentation; lengths in pixels of the frame.
 
     Attributes:
         min_confidence: Least height of a center's peak for an object to count as present, 0 to 1. Raising it misses
@@ -26,12 +26,14 @@ class InstanceSettings:
         reach: Distance from a center beyond which no pixel is of that object; 1.5 times the largest radius.
         softness: Width of the boundary between two objects.
         max_step: Largest plausible displacement between two frames; pairs beyond it cost as much as no match.
+        width: Channels of the network at half resolution; more of them segment better and take longer.
     """
 
     min_confidence: float = 0.5
     reach: float = 9.0
     softness: float = 1.0
     max_step: float = 12.0
+    width: int = 8
 
 
 # Gains that bring the channels of `contrast_channels` to about one.

@@ -35,7 +35,7 @@ _LOG_STD = (-5.0, 2.0)
 
 @dataclass(frozen=True)
 class BallCropSettings:
-    """Tuning numbers of the crops of 20 px around balls.
+    """Crops of 20 px around balls that the state is read from, and the codes of their looks.
 
     Attributes:
         side: Number of samples along each side. VGG-11 halves it five times, so that 64 leave it 2 × 2 cells.
@@ -43,11 +43,13 @@ class BallCropSettings:
             of a ball differs from its shadow in these alone.
         refine: If true, a `CoverageNetwork` replaces the centroids of the masks, which have half the resolution. It
             needs colors.
+        codes: Numbers of each ball's appearance code, at least 3; all balls have at most 64. 0 for none.
     """
 
     side: int = 32
     colors: bool = False
     refine: bool = False
+    codes: int = 12
 
     def __post_init__(self) -> None:
         check_count("side", self.side)

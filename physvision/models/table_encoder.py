@@ -101,10 +101,8 @@ class TableEncoder(SegmentingEncoder):
         network: nn.Module,
         camera: nn.Module | None = None,
         properties: TrackPropertyHead | None = None,
-        codes: int = 12,
-        crops: BallCropSettings | None = None,
-        width: int = 8,
         flow: nn.Module | None = None,
+        crops: BallCropSettings | None = None,
         settings: InstanceSettings | None = None,
         motion: TableMotion | None = None,
     ) -> None:
@@ -118,17 +116,15 @@ class TableEncoder(SegmentingEncoder):
                 position (px) and velocity (px a frame), and logarithms of their standard deviations.
             camera: Camera with a `caster`, such as `BallCamera`; None for an upright view of the table's plane.
             properties: Estimates of properties from tracks; None where they are fixed.
-            codes: Numbers of each ball's appearance code, at least 3; all balls have at most 64. 0 for none.
-            crops: Tuning numbers of the crop around each ball.
-            width: Channels of the segmentation network.
             flow: Optical flow between two frames, see `perception.flow`; its weights stay fixed.
-            settings: Tuning numbers of instance segmentation.
+            crops: Crops around balls, and the codes of their looks.
+            settings: Network and tuning numbers of instance segmentation.
             motion: Fit of an engine: in evaluation, state and properties are those of its motion that is closest to
                 what windows at all given frames show.
         """
-        super().__init__(slots, size, dt, SegmentationNetwork(width), camera, codes, flow)
-        self.crops = crops or BallCropSettings()
-        self.settings = settings or InstanceSettings()
+        crops, settings = crops or BallCropSettings(), settings or InstanceSettings()
+        super().__init__(slots, size, dt, SegmentationNetwork(settings.width), camera, crops.codes, flow)
+        self.crops, self.settings = crops, settings
         self.network, self.properties = network, properties
         self.coverage = CoverageNetwork(COVERAGE_CHANNELS) if self.crops.refine else None
         self.motion = motion

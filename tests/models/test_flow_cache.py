@@ -2,7 +2,7 @@
 
 import torch
 
-from physvision.models import BallCamera, CachedFlow, TableEncoder, VggEncoder
+from physvision.models import BallCamera, BallCropSettings, CachedFlow, TableEncoder, VggEncoder
 
 
 class Counting(torch.nn.Module):
@@ -35,7 +35,9 @@ def test_known_pairs_are_not_computed_again():
 def test_the_encoder_reads_flow_as_four_more_channels():
     inner = Counting()
     network = VggEncoder(16, 8, width=0.05, pool=1, dropout=0.0)
-    encoder = TableEncoder(2, (64, 64), 1 / 30, network, BallCamera(2), codes=0, flow=CachedFlow(inner))
+    encoder = TableEncoder(
+        2, (64, 64), 1 / 30, network, BallCamera(2), crops=BallCropSettings(codes=0), flow=CachedFlow(inner)
+    )
     frames = torch.randint(0, 256, (2, 5, 3, 64, 64), dtype=torch.uint8)
     states = [encoder.eval().observe(frames).state.q for _ in range(2)]
     assert torch.equal(*states)
@@ -45,7 +47,9 @@ def test_the_encoder_reads_flow_as_four_more_channels():
 def test_training_finds_the_flows_again_though_it_changes_colors():
     inner = Counting()
     network = VggEncoder(16, 8, width=0.05, pool=1, dropout=0.0)
-    encoder = TableEncoder(2, (64, 64), 1 / 30, network, BallCamera(2), codes=0, flow=CachedFlow(inner)).train()
+    encoder = TableEncoder(
+        2, (64, 64), 1 / 30, network, BallCamera(2), crops=BallCropSettings(codes=0), flow=CachedFlow(inner)
+    ).train()
     frames = torch.randint(0, 256, (2, 5, 3, 64, 64), dtype=torch.uint8)
     for _ in range(3):
         encoder.observe(frames)

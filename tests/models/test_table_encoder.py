@@ -189,7 +189,7 @@ def test_flow_becomes_motion_on_the_table_under_a_moving_camera(seed, monkeypatc
     points = torch.cat([at, torch.full((3, 1), -radius)], 1)[:, None]
     pixels = project(points, camera.caster.camera.intrinsics.float(), poses[0])[:, 0]
     flow = Shift(torch.stack([pixels[1] - pixels[2], pixels[0] - pixels[2]]))
-    encoder = TableEncoder(2, (64, 64), 1 / 30, MeanMotion(), camera, codes=0, flow=flow)
+    encoder = TableEncoder(2, (64, 64), 1 / 30, MeanMotion(), camera, crops=BallCropSettings(codes=0), flow=flow)
     encoder.segmentation = Drawn()
     monkeypatch.setattr(encoder, "_augmented", lambda recent, background: (recent, background))
     monkeypatch.setattr(encoder, "registered_background", lambda *_: torch.zeros(1, 3, 64, 64))
@@ -260,6 +260,6 @@ def test_with_colors_crops_tell_a_hue_that_brightness_does_not():
     assert float(channels[0, 1, 0, 24, 24]) == pytest.approx(0.0, abs=1e-6)
     network = VggEncoder(COLOR_CROP_CHANNELS, CROP_OUTPUTS, 0.05, 2, 0.0)
     encoder = TableEncoder(
-        2, (64, 64), 1 / 30, network, BallCamera(2), codes=0, crops=BallCropSettings(64, True)
+        2, (64, 64), 1 / 30, network, BallCamera(2), crops=BallCropSettings(64, True, codes=0)
     ).eval()
     assert encoder.observe(frames).positions.isfinite().all()

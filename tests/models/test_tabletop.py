@@ -11,6 +11,7 @@ from physvision.core import InputError, State, Trajectory
 from physvision.models import (
     AppearanceCode,
     BallCamera,
+    BallCropSettings,
     CameraDecoder,
     ClipContext,
     InstanceSettings,
@@ -128,7 +129,7 @@ def test_layer_network_sizes(size):
 
 
 def test_a_camera_of_another_scene_is_refused():
-    encoder = TableEncoder(2, (64, 64), 1 / 30, VggEncoder(12, 8, 0.05, 1, 0.0), codes=0)
+    encoder = TableEncoder(2, (64, 64), 1 / 30, VggEncoder(12, 8, 0.05, 1, 0.0), crops=BallCropSettings(codes=0))
     with pytest.raises(InputError, match="bind both to one scene"):
         PredictiveAutoencoder(encoder, table(2), CameraDecoder(TableCamera(3, [(1, 0, 0)] * 3)))
 

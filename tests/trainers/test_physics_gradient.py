@@ -37,8 +37,8 @@ def training_of(name):
     description = configuration["model"]["model"]
     encoder = description["init_args"]["encoder"]
     if encoder["class_path"].endswith("TableEncoder"):
-        settings = {"class_path": "physvision.models.InstanceSettings", "init_args": {"min_confidence": 0.0}}
-        encoder["init_args"]["settings"] = settings
+        arguments = encoder["init_args"]
+        arguments["settings"] = {**arguments.get("settings", {}), "min_confidence": 0.0}
     supervision = build(configuration["model"]["supervision"], Supervision)
     model = build(description)
     # A few pixels of an untrained network's first mistakes are as good as a trained network's.
