@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from physvision.trainers import CurriculumSettings, ObservationSettings, PendulumTraining
+from physvision.core.serialization import build_arguments
+from physvision.trainers import CurriculumSettings, ObservationSettings, PendulumTraining, StabilizerSettings
 
 from lightning import Callback, Trainer  # isort: skip
 
@@ -52,3 +53,11 @@ def test_frames_have_noise_once_starts_have_widened(progress, noise):
     apart = module.course.observe(state, aim) - module.course.observe(state, aim)
     # Noise is enlarged with the frame; of the difference of two frames it is √2 times as large.
     assert float(apart.std()) == pytest.approx(2 * 2**0.5 * noise, rel=0.05, abs=1e-12)
+
+
+def test_stabilizers_that_are_given_in_part_keep_the_pendulums_own_defaults():
+    """Not those of other policies, which have no limit."""
+    given = {"stabilizers": {"gradient_decay": 0.9}}
+    stabilizers = build_arguments(PendulumTraining, given, "model")["stabilizers"]
+    assert (stabilizers.gradient_decay, stabilizers.max_state_grad_norm) == (0.9, 10.0)
+    assert StabilizerSettings().max_state_grad_norm is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from physvision.core import Coordinates, Trajectory
+from physvision.core import Coordinates, InputError, Trajectory
 from physvision.datasets import Sample
 from physvision.models import Forecast
 from physvision.trainers import PredictionMetrics, StateLossSettings, Supervision
@@ -97,3 +97,9 @@ def test_the_median_is_that_of_predictions_whatever_the_batches():
     result = metrics.compute()
     assert float(result["state_error_median/1s"]) == pytest.approx((0.1 + 0.3 + 1.4) / 2, rel=1e-4)
     assert float(result["state_error/1s"]) == pytest.approx((0.1 + 0.3 + 8.6 / 3) / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["position_scale", "velocity_scale"])
+def test_a_scale_of_zero_is_refused(name):
+    with pytest.raises(InputError, match=f"{name}: expected a positive"):
+        StateLossSettings(**{name: 0.0})
