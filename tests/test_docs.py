@@ -78,6 +78,82 @@ def test_a_scene_of_ones_own():
         assert find_entry(arm, name).mask.sum() == 1
 
 
+# A number may have thousands separators, an exponent or a power of ten; the 1 of the unit 1/m is none. A value may be
+# "5 of 5", "9 to 12" or "0.3 ± 0.1".
+NUMBER = r"[-−+±<>≤≥~]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:e[-−]?\d+)?(?: ?[·×] ?10[⁻⁰¹²³⁴-⁹]+)?(?!/[a-z])"
+UNIT = r"(?:1/\w|[^\d;,()|/]|(?<=\w)/(?=\w))*?"
+VALUE = rf"(?:{NUMBER}(?: (?:±|to|of) {NUMBER})?|[–—]){UNIT}"
+SEVERAL_VALUES = re.compile(
+    rf"(?:(?:at most|at least|about|from) )?{VALUE}(?:;| /|,(?!\d{{3}})| and| or| \\\|)\s+(?:[–—]|{NUMBER})"  # 0.1, 0.2
+    rf"|{VALUE}\({NUMBER}\D*\)"  # 0.57 (101 %)
+    rf"|.*\d[^;]*;\s*(?:at \w+ )?{NUMBER}"  # up after 0.1 s; 0.2 s
+)
+
+
+def has_several_values(cell: str) -> bool:
+    """If true, a cell of a table holds more than one value; code and the targets of links do not count."""
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "code", cell)).replace("*", "").strip()
+    return bool(SEVERAL_VALUES.match(text))
+
+
+def read_cells(page: Path) -> list[tuple[int, str]]:
+    """Cells of a page's tables, outside of code, with the numbers of their lines."""
+    cells, fenced = [], False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        fenced ^= line.strip().startswith("```")
+        if line.strip().startswith("|") and not fenced:
+            cells += [(number, cell) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+    return cells
+
+
+SEVERAL_EXAMPLES = [
+    "0.1; 0.2",
+    "0.1, 0.2",
+    "3 / 4",
+    "2.0 \\| 3.0",
+    "**0.1, 0.2**",
+    "4, 0.65",
+    "0.8, —, 0.319",
+    "5,000; 3,000",
+    "2,300, 2,700, 1,800",
+    "1.4 · 10⁻³, 5.2 · 10⁻⁴",
+    "30 1/s; 20 1/s",
+    "5 of 5; 4 of 5",
+    "13,000, 2,626 and 572",
+    "0.57 (101 %)",
+    "up after 0.1 s; 0.2 s",
+]
+ONE_EXAMPLES = [
+    "5,706",
+    "90 to 99",
+    "0.3 ± 0.1",
+    "1.4 · 10⁻³",
+    "9.36 to 10.24 m/s²",
+    "30 1/s",
+    "1/m, 1/cm",
+    "5 of 5",
+    "288 × 96",
+    "1e-5",
+    "5/7 of it",
+    "2026-11-24",
+    "1,215 (900 to 5,085)",
+    "`0.1, 0.2`",
+    "(joints, 2, 2)",
+    "at most 1.2e-7",
+    "64 balls, in 3 rows; seen from above",
+]
+
+
+def test_cells_of_tables_hold_one_value():
+    """A table's cell has one value: columns, rows or further tables take the others."""
+    assert [cell for cell in SEVERAL_EXAMPLES if not has_several_values(cell)] == []
+    assert [cell for cell in ONE_EXAMPLES if has_several_values(cell)] == []
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    cells = [(page.name, number, cell) for page in pages for number, cell in read_cells(page)]
+    assert len(cells) > 2000
+    assert [entry for entry in cells if has_several_values(entry[2])] == []
+
+
 # Packages whose names are for users, besides those of the first level.
 INNER = "control/pixels control/policies datasets/clips physics/articulated physics/fluid physics/lcp physics/particle"
 INNER += " physics/rigid2d physics/soft"
