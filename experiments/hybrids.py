@@ -10,7 +10,7 @@ and of few all in turn. The square of every network's weights has a price, once 
 prior: few pairs are to be explained by a smooth force.
 
     python experiments/hybrids.py [--scenes '[pendulum,cartpole,ball]'] [--counts '[10,30,300,3000,10000]'] \
-        [--seeds 3] [--message_passing_steps 160] [--out out]
+        [--seeds 3] [--rounds 160] [--out out]
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from physvision.physics import Engine, Hybrid
 NEAR, FAR = 10, 200  # steps
 TESTS = 64
 TRIED = 100  # pairs, at least, that tell when to stop
-DRAWN, COURSE = 500, 40  # pairs at most that a course of so many message_passing_steps learns from
+DRAWN, COURSE = 500, 40  # pairs at most that a course of so many rounds learns from
 WILD = 1e4  # an error to which a search may go astray; what is larger has no slope
 KINDS = ("engine", "perceptron", "graph", "hybrid", "passive hybrid")
 
@@ -101,19 +101,17 @@ def folds(data: Pairs) -> list[tuple[Pairs, Pairs]]:
     return [(data.some(place != fold), data.some(place == fold)) for fold in range(min(5, -(-TRIED // fifth)))]
 
 
-def fitting(
-    engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int, weight: float, decay: float
-) -> Iterator[None]:
+def fitting(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float, decay: float) -> Iterator[None]:
     """Fit a model, with a stop before the first round and after each.
 
     The physical parameters are fitted alone before, so that a learned force starts at the fitted engine. Of many pairs
-    some are drawn for each course of message_passing_steps, so that these take as long however many there are.
+    some are drawn for each course of rounds, so that these take as long however many there are.
     """
     scale, generator = scale_of(scene, data), torch.Generator().manual_seed(0)
     layers = [layer.weight for layer in engine.modules() if isinstance(layer, nn.Linear)]
     physical, every = list(engine.physical_parameters()), list(engine.parameters())
 
-    def course(parameters: list[nn.Parameter], message_passing_steps: int, price: float) -> Iterator[None]:
+    def course(parameters: list[nn.Parameter], rounds: int, price: float) -> Iterator[None]:
         selected = data.some(torch.randperm(len(data.after), generator=generator)[:DRAWN])
         options = {"history_size": 30, "tolerance_grad": 1e-9, "tolerance_change": 1e-12}
         search = torch.optim.LBFGS(parameters, max_iter=5, line_search_fn="strong_wolfe", **options)
@@ -127,7 +125,7 @@ def fitting(
             result.backward()
             return float(result.detach())
 
-        for _ in range(message_passing_steps):
+        for _ in range(rounds):
             search.step(slope)
             yield
 
@@ -135,12 +133,12 @@ def fitting(
         deque(course(physical, 10, 0.0), maxlen=0)
     yield
     if len(every) > len(physical):
-        for index in range(0, message_passing_steps, COURSE):
-            yield from course(every, min(COURSE, message_passing_steps - index), decay / min(DRAWN, len(data.after)))
+        for index in range(0, rounds, COURSE):
+            yield from course(every, min(COURSE, rounds - index), decay / min(DRAWN, len(data.after)))
 
 
-def learn(engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int, weight: float, decay: float) -> None:
-    """Fit a model for as many message_passing_steps as make the error of pairs that it does not learn from least.
+def learn(engine: Engine, scene: Scene, data: Pairs, rounds: int, weight: float, decay: float) -> None:
+    """Fit a model for as many rounds as make the error of pairs that it does not learn from least.
 
     Where these are all pairs in turn, it then learns from all of them. A learned force is left out if the errors of
     the pairs that are tried do not fall by a factor that is more than chance, by two standard errors.
@@ -149,7 +147,7 @@ def learn(engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int,
     for learned, entry in parts:
         engine.load_state_dict(start)
         scale, result = scale_of(scene, learned), []
-        for _ in fitting(engine, scene, learned, message_passing_steps, weight, decay):
+        for _ in fitting(engine, scene, learned, rounds, weight, decay):
             with torch.no_grad():
                 result.append(loss_of(engine, entry, scale, weight, scene.force)[0].nan_to_num(torch.inf))
             states.append(copied(engine))
@@ -164,7 +162,7 @@ def learn(engine: Engine, scene: Scene, data: Pairs, message_passing_steps: int,
         engine.load_state_dict(states[best])
     else:
         engine.load_state_dict(start)
-        deque(islice(fitting(engine, scene, data, message_passing_steps, weight, decay), best + 1), maxlen=0)
+        deque(islice(fitting(engine, scene, data, rounds, weight, decay), best + 1), maxlen=0)
 
 
 def copied(engine: Engine) -> dict[str, Tensor]:
@@ -200,13 +198,13 @@ def parameters(engine: Engine) -> dict[str, float]:
     return results
 
 
-def trial(name: str, kind: str, count: int, seed: int, message_passing_steps: int, weight: float, decay: float) -> dict:
+def trial(name: str, kind: str, count: int, seed: int, rounds: int, weight: float, decay: float) -> dict:
     """One model, learned and tried."""
     scene = scene_of(name)
     torch.manual_seed(seed)
     engine = models(scene)[kind]
     generator = torch.Generator().manual_seed(1000 * seed + count)
-    learn(engine, scene, pairs(scene, count, generator), message_passing_steps, weight, decay)
+    learn(engine, scene, pairs(scene, count, generator), rounds, weight, decay)
     result = parameters(engine)
     return {
         "scene": name,
@@ -224,7 +222,7 @@ def main(
     counts: Sequence[int] = (10, 30, 300, 3000, 10000),
     kinds: Sequence[str] = KINDS,
     seeds: int = 3,
-    message_passing_steps: int = 160,
+    rounds: int = 160,
     weight: float = 1e-4,
     decay: float = 2.4e-4,
     out: Path = Path("out"),
@@ -236,7 +234,7 @@ def main(
         counts: numbers of pairs.
         kinds: Kinds of models, at least the first four.
         seeds: draws of the pairs and of the networks' first weights.
-        message_passing_steps: Rounds of five steps of L-BFGS, after each of which the held-out pairs are evaluated.
+        rounds: Rounds of five steps of L-BFGS, after each of which the held-out pairs are evaluated.
         weight: Weight of the squared learned force in the loss.
         decay: Weight decay of the networks, relative to the sum over pairs.
         out: where results and pictures go; a run that was interrupted goes on.
@@ -248,7 +246,7 @@ def main(
     results = cached_results(
         out / "hybrids.jsonl",
         target,
-        lambda key: trial(*key, message_passing_steps=message_passing_steps, weight=weight, decay=decay),
+        lambda key: trial(*key, rounds=rounds, weight=weight, decay=decay),
         lambda row: (row["scene"], row["kind"], row["count"], row["seed"]),
     )
     good = True
