@@ -288,12 +288,27 @@ class RecordedLaunch:
             list(_pool(len(self._commands)).map(lambda command: command.launch(), self._commands))
 
 
+def describe_kernel(kernel: wp.Kernel) -> str:
+    """Describe a kernel in words: "gradient of rollout (articulated, event contact, float64)"."""
+    modules = [kernel.func.__module__]
+    # The functions that a kernel from a template is made with say what it is for.
+    for cell in kernel.func.__closure__ or ():
+        if isinstance(cell.cell_contents, wp.Function):
+            modules.append(cell.cell_contents.func.__module__)
+    package, _, path = modules[-1].partition(".kernels")
+    parts = path.split(".")
+    name, backward, _ = kernel.key.rpartition("__")[2].partition("_backward")
+    precision = [word for word in parts[0].split("_") if word.startswith("float")]
+    details = [package.rpartition(".")[2], parts[-1].replace("_", " "), *precision]
+    return f"{'gradient of ' if backward else ''}{name.replace('_', ' ')} ({', '.join(details)})"
+
+
 @cache
 def _compile(kernel: wp.Kernel, device: torch.device) -> None:
     """Load the code of a kernel, with a message if it must be compiled, which takes seconds."""
     block_dim = 1 if device.type == "cpu" else 256
     is_compiled = Path(str(wp.config.kernel_cache_dir), kernel.module.get_module_identifier(block_dim)).exists()
-    message = f"physvision: compiling the kernel {kernel.key.replace('_', ' ')}, once on this machine …"
+    message = f"physvision: compiling {describe_kernel(kernel)}; this machine keeps it for later …"
     timer = Timer(1.0, lambda: print(message, file=sys.stderr))
     if not is_compiled:
         timer.start()

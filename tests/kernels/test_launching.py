@@ -1,10 +1,14 @@
-"""Kernels run in processes that were forked from one in which they ran before."""
+"""Kernels run in processes that were forked from one in which they ran before, and have names for people."""
 
 import os
 import subprocess
 import sys
 
 import pytest
+import torch
+
+from physvision.kernels.launching import describe_kernel
+from physvision.kernels.precision import load
 
 FORKING = """
 import os, sys, torch
@@ -23,6 +27,17 @@ if child == 0:
     os._exit(0 if torch.equal(engine.rollout(start, 50).q, before) else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("contact_rollout_backward", "gradient of rollout (articulated, event contact, float32)"),
+        ("rollout", "rollout (articulated, smooth, float32)"),
+    ],
+)
+def test_the_message_of_a_compilation_says_what_is_compiled(name, description):
+    assert describe_kernel(getattr(load("physvision.physics.articulated.kernels", torch.float32), name)) == description
 
 
 @pytest.mark.extended
