@@ -26,7 +26,7 @@ from physvision.kernels import precision
 from physvision.kernels.launching import LaunchCache, RecordedLaunch, argument
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
-from physvision.physics.feedback import Bounds, FeedbackPolicy, control_bounds
+from physvision.physics.feedback import Bounds, ControlBounds, FeedbackPolicy, control_bounds
 from physvision.physics.properties import Properties
 
 
@@ -162,7 +162,7 @@ def ilqr(
     state: State,
     controls: Float[Tensor, "batch steps nu"],
     cost: Objective,
-    bounds: Bounds | tuple[Any, Any] | None = None,
+    bounds: ControlBounds = None,
     *,
     iterations: int = 100,
     tolerance: float = 1e-6,
@@ -179,7 +179,8 @@ def ilqr(
         state: Initial state of each world.
         controls: Initial controls; those outside the bounds are clipped.
         cost: Cost function.
-        bounds: Smallest and largest controls, numbers or (nu,), equal for a constant one; None for no bounds.
+        bounds: Smallest and largest controls, numbers or (nu,), equal for a constant one, or both as a tensor (nu, 2),
+            such as `engine.control_range`; None for no bounds.
         iterations: Largest number of iterations.
         tolerance: Relative decrease of the cost in an iteration below which a world has converged.
         properties: Overrides of the engine's properties, as in `Engine.rollout`.

@@ -7,7 +7,7 @@ model fails, a world continues with its last good plan, and a warning says so.
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,7 +19,7 @@ from physvision.core import ShapeError, State, Trajectory
 from physvision.core.checks import check_count, check_shape
 from physvision.physics import Engine
 from physvision.physics.engine import Overrides
-from physvision.physics.feedback import Bounds, control_bounds
+from physvision.physics.feedback import Bounds, ControlBounds, control_bounds
 
 
 class Decision(NamedTuple):
@@ -55,7 +55,7 @@ class Mpc:
         engine: Engine,
         cost: Objective,
         horizon: int,
-        bounds: tuple[Any, Any] | None = None,
+        bounds: ControlBounds = None,
         *,
         initial_controls: Float[Tensor, "batch steps nu"] | None = None,
         iterations: int = 8,

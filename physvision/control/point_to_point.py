@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -20,7 +19,7 @@ from physvision.control.ilqr import ilqr
 from physvision.core import InputError, State
 from physvision.core.checks import check_count
 from physvision.physics import Engine
-from physvision.physics.feedback import FeedbackPolicy, control_bounds
+from physvision.physics.feedback import ControlBounds, FeedbackPolicy, control_bounds
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def minimum_effort(
     state: State,
     controls: Float[Tensor, "batch steps nu"],
     target: Target,
-    bounds: tuple[Any, Any] | None = None,
+    bounds: ControlBounds = None,
     settings: PointToPointSettings = _SETTINGS,
 ) -> PointToPointPlan:
     """Reach the target after as many steps as there are controls, with minimum ∫ |u|² dt.
@@ -131,7 +130,7 @@ def minimum_time(
     state: State,
     controls: Float[Tensor, "batch steps nu"],
     target: Target,
-    bounds: tuple[Any, Any],
+    bounds: ControlBounds,
     settings: PointToPointSettings = _SETTINGS,
 ) -> PointToPointPlan:
     """Reach the target in as few steps as possible, at most as many as there are controls.
@@ -177,7 +176,7 @@ def _minimize(
     state: State,
     controls: Tensor,
     target: Target,
-    bounds: tuple[Any, Any] | None,
+    bounds: ControlBounds,
     control_weight: float,
     penalty: float,
     settings: PointToPointSettings,

@@ -24,11 +24,15 @@ class Bounds(NamedTuple):
     high: Float[Tensor, " nu"]
 
 
-def control_bounds(bounds: Bounds | tuple[Any, Any] | None, nu: int, like: Tensor) -> Bounds:
+# Smallest and largest controls, numbers or (nu,), or both as a tensor (nu, 2), as an engine's `control_range` has them.
+ControlBounds = Bounds | tuple[Any, Any] | Tensor | None
+
+
+def control_bounds(bounds: ControlBounds, nu: int, like: Tensor) -> Bounds:
     """Return the bounds of each control, in the dtype and on the device of a tensor.
 
     Args:
-        bounds: Smallest and largest controls, numbers or (nu,); None for no bounds.
+        bounds: Smallest and largest controls, numbers or (nu,), or both as a tensor (nu, 2); None for no bounds.
         nu: Number of controls.
         like: Tensor whose dtype and device the bounds get.
 
@@ -38,8 +42,13 @@ def control_bounds(bounds: Bounds | tuple[Any, Any] | None, nu: int, like: Tenso
         ShapeError: A bound has the wrong shape.
     """
     limits = (-torch.inf, torch.inf) if bounds is None else bounds
+    if isinstance(limits, Tensor) and limits.shape == (nu, 2):
+        limits = tuple(limits.unbind(1))
     if not isinstance(limits, tuple | list) or len(limits) != 2:
-        raise InputError(f"bounds: expected a pair (low, high) of numbers or ({nu},) tensors, got {bounds!r}")
+        raise InputError(
+            f"bounds: expected a pair (low, high) of numbers or ({nu},) tensors, or the ({nu}, 2) tensor of an "
+            f"engine's control_range, got {bounds!r}"
+        )
     lower, upper = (_control_bound(limit, nu, like) for limit in limits)
     if not bool((lower <= upper).all()):
         raise InputError(f"bounds: expected the lower ones first, got {lower.tolist()} and {upper.tolist()}")

@@ -158,7 +158,7 @@ class Properties:
         checks: list[tuple[str, Constraint, bool]] = []
         for name, value in overrides.items():
             if name not in leaves:
-                raise InputError(f"properties: no leaf {name!r}; there are {', '.join(leaves) or 'none'}")
+                raise InputError(f"properties: no property {name!r}; there are {', '.join(leaves) or 'none'}")
             own = getattr(self, name)
             if value is not own:
                 _check_form(name, value, own, batch, device)

@@ -180,7 +180,7 @@ def test_properties_are_described_and_checked(engine):
     assert isinstance(own, Properties)
     assert list(described) == [name for name, _ in own.items()]
     assert all(entry.meaning for entry in described.values())
-    with pytest.raises(InputError, match="no leaf 'weight'"):
+    with pytest.raises(InputError, match="no property 'weight'"):
         engine.rollout(engine.initial_state(), 1, properties={"weight": torch.ones(1)})
     for name, value in own.items():
         assert value.dim() == len(described[name].shape)

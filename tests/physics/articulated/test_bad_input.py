@@ -85,7 +85,7 @@ def test_shapes_without_a_name_are_told_by_their_number():
 @pytest.mark.parametrize(
     ("bounds", "error", "message"),
     [
-        (15.0, InputError, r"expected a pair \(low, high\) of numbers or \(2,\) tensors, got 15"),
+        (15.0, InputError, r"expected a pair \(low, high\) of numbers or \(2,\) tensors, .* got 15"),
         ((1.0, 2.0, 3.0), InputError, "expected a pair"),
         ((1.0, -1.0), InputError, "expected the lower ones first"),
         (("low", 1.0), DtypeError, r"expected numbers or \(2,\) tensors, got 'low'"),
@@ -145,7 +145,7 @@ def test_numbers_of_a_tree():
         (lambda e, s: e.step(s, torch.zeros(3, 1)), ShapeError, r"controls: expected shape \(3, 1, 2\)"),
         (lambda e, s: e.rollout(s, 2, wrenches=torch.zeros(3, 2, 2, 3)), ShapeError, "wrenches: expected shape"),
         (lambda e, s: e.inverse_dynamics(s, torch.zeros(3, 1)), ShapeError, "acceleration: expected shape"),
-        (lambda e, s: e.rollout(s, 2, None, {"weight": s.q}), InputError, "no leaf 'weight'; there are mass"),
+        (lambda e, s: e.rollout(s, 2, None, {"weight": s.q}), InputError, "no property 'weight'; there are mass"),
         (lambda e, s: e.rollout(s, 2, None, {"mass": torch.ones(3)}), ShapeError, r"\(2,\), or \(3, 2\)"),
         (lambda e, s: e.rollout(s, 2, None, {"mass": torch.ones(2, dtype=torch.long)}), DtypeError, "floating-point"),
         (lambda e, s: e.rollout(s, 2, None, {"mass": torch.ones(2, device="meta")}), DeviceError, "properties.mass"),

@@ -95,7 +95,7 @@ def test_bad_properties_name_the_body():
         world.rollout(state, 1, properties={"restitution": torch.tensor([2.0, 0.0])})
     with pytest.raises(InputError, match=r"properties\.friction of 'left': expected numbers of at least zero"):
         world.rollout(state, 1, properties={"friction": torch.tensor([math.nan, 0.0])})
-    with pytest.raises(InputError, match="properties: no leaf 'masses'; there are mass, gyration"):
+    with pytest.raises(InputError, match="properties: no property 'masses'; there are mass, gyration"):
         world.rollout(state, 1, properties={"masses": torch.ones(2)})
     with pytest.raises(ShapeError, match=r"properties\.mass: expected shape \(2,\)"):
         world.rollout(state, 1, properties={"mass": torch.ones(3)})
