@@ -15,10 +15,11 @@ from physvision.core.checks import count_steps
 from physvision.core.tables import read_table
 from physvision.physics import articulated
 from physvision.physics.articulated import Articulation, scenes
+from physvision.physics.articulated.penetration import describe_penetration
 from physvision.report import OutputFolder, render_video
 
 DEFAULT_SECONDS = 5.0  # s, where neither controls nor an option set the duration
-MIN_NAMED_PENETRATION, MAX_NAMED_PAIRS = 1e-4, 4  # overlap in m, and number of pairs, in messages about failures
+MIN_NAMED_PENETRATION = 1e-4  # m or rad, in messages about failures
 
 
 def simulate(
@@ -92,7 +93,7 @@ def command(
         ignore: Elements of the file to leave out although they cannot be simulated, such as contact,limit.
         restitution: Coefficient of restitution of all contacts; that of the scene, or 0 for a file, by default.
         separate: If true, push apart bodies that overlap at the start. Without it, those that overlap in the reference
-            pose are held as they are, and a world with others fails.
+            pose keep their overlap until they separate, and a world with others fails.
         base: Base of a root body without a joint: "fixed" to the world, "free" to move, "ground", free to move on the
             plane z = 0, or "auto", as MuJoCo reads the file, which means fixed for a URDF.
     """
@@ -106,9 +107,8 @@ def command(
     finite = torch.nonzero(trajectory.q[0].isfinite().all(-1)).flatten()
     failed = trajectory.status is not None and not bool(trajectory.status.converged.all())
     last = int(finite[-1])
-    message = (
-        f"the simulation fails after {last * engine.dt:g} s{_describe_penetration(engine, trajectory.state(last))}"
-    )
+    penetration = describe_penetration(engine, trajectory.state(last), MIN_NAMED_PENETRATION)
+    message = f"the simulation fails after {last * engine.dt:g} s{penetration and ': '}{penetration}"
     if failed and last < 1:
         raise InputError(
             f"{message}; push bodies apart with --separate, start elsewhere with --start, or leave contact out "
@@ -120,32 +120,6 @@ def command(
     if failed:
         print(f"physvision simulate: {message}; a shorter step, --dt {engine.dt / 2:g}, may help", file=sys.stderr)
     return 1 if failed else 0
-
-
-def _describe_penetration(engine: Articulation, state: State) -> str:
-    """Name the bodies that penetrate one another, deepest first; empty if none do."""
-    if engine.contact.method is None:
-        return ""
-    try:
-        contacts = engine.contacts(state, max_separation=-MIN_NAMED_PENETRATION)
-    except InputError:  # without shapes that can collide there is no list
-        return ""
-    pairs: dict[str, float] = {}
-    for first, second, separation in zip(contacts.first[0], contacts.second[0], contacts.separation[0], strict=True):
-        if first >= 0:
-            names = " and ".join(_shape_name(engine, int(row)) for row in (first, second))
-            pairs[names] = min(float(separation), pairs.get(names, 0.0))
-    deepest = sorted(pairs.items(), key=lambda item: item[1])
-    listed = [f"{names} overlap by {-1e3 * depth:.3g} mm" for names, depth in deepest[:MAX_NAMED_PAIRS]]
-    more = [f"{len(deepest) - MAX_NAMED_PAIRS} more pairs overlap"] if len(deepest) > MAX_NAMED_PAIRS else []
-    return "".join([": ", ", ".join(listed + more)]) if listed else ""
-
-
-def _shape_name(engine: Articulation, row: int) -> str:
-    """Name of a shape and of its body, for messages."""
-    placed = engine.geometry[row]
-    body = "the world" if placed.body is None else repr(engine.body_names[placed.body])
-    return f"{type(placed.shape).__name__.lower()} of {body}"
 
 
 def read_controls(engine: Articulation, path: str, seconds: float | None = None) -> Tensor:

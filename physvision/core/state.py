@@ -122,6 +122,12 @@ class Status:
         vars(status).update(vars(self) | changed)
         return status
 
+    def with_penetration(self, penetration: Float[Tensor, " batch"]) -> Status:
+        """Copy of the status with another penetration, m, (batch,)."""
+        status = object.__new__(Status)
+        vars(status).update(vars(self) | {"penetration": penetration})
+        return status
+
     def __getattr__(self, name: str) -> Any:
         attributes = vars(self)
         compute = attributes.get("_compute")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,8 +15,8 @@ from physvision.core import Appearance, Placed, State, Status, Trajectory, Unsup
 from physvision.core.checks import check_count, check_like, check_shape, check_tensor
 from physvision.core.visuals import NO_VISUALS, Visuals
 from physvision.physics.entry import engine_entry
-from physvision.physics.failures import mark_unresolved, warn_of_failures
-from physvision.physics.feedback import Bounds, FeedbackPolicy, FeedbackSearch, control_bounds
+from physvision.physics.failures import FailureTexts, mark_unresolved, warn_of_failures
+from physvision.physics.feedback import ControlBounds, FeedbackPolicy, FeedbackSearch, control_bounds
 from physvision.physics.properties import Constraint, Properties
 
 Overrides = Properties | Mapping[str, Tensor] | None
@@ -106,7 +107,7 @@ class Engine(nn.Module):
             truncate: Number of steps after which the gradient is cut: at every step that is a multiple.
         """
         self._check_rollout(state, steps, controls, truncate)
-        return self._report(self._simulate(state, steps, controls, properties, truncate))
+        return self._report(self._simulate(state, steps, controls, properties, truncate), properties)
 
     def _simulate(
         self, state: State, steps: int, controls: Tensor | None, properties: Overrides, truncate: int | None
@@ -198,7 +199,7 @@ class Engine(nn.Module):
         self,
         start: State,
         policy: FeedbackPolicy,
-        bounds: Bounds | tuple[Any, Any] | None,
+        bounds: ControlBounds,
         change: Float[Tensor, "batch steps nu"] | None = None,
         step_sizes: Float[Tensor, " step_sizes"] | None = None,
         properties: Overrides = None,
@@ -210,7 +211,7 @@ class Engine(nn.Module):
         Args:
             start: Initial state of each world.
             policy: Policy of each world.
-            bounds: Smallest and largest controls, numbers or (nu,); None for no bounds.
+            bounds: Smallest and largest controls, numbers or (nu,), or `control_range`, (nu, 2); None for no bounds.
             change: Change of the feedforward controls; zero if None.
             step_sizes: Fractions of the change; the whole change if None.
             properties: Overrides of the engine's properties, as in `rollout`.
@@ -259,11 +260,11 @@ class Engine(nn.Module):
         if truncate is not None:
             check_count("truncate", truncate)
 
-    def _failure_advice(self) -> str:
-        """Advice in the warning of failed worlds, with a space after it; empty by default."""
-        return ""
+    def _explain_failure(self, trajectory: Trajectory, properties: Overrides) -> FailureTexts:
+        """Cause of the first failure in words, and advice, for the warning of failed worlds; empty by default."""
+        return FailureTexts()
 
-    def _report(self, trajectory: Trajectory) -> Trajectory:
+    def _report(self, trajectory: Trajectory, properties: Overrides) -> Trajectory:
         """Check its numbers, store its status, warn of failed worlds once, without waiting for a GPU, and return it."""
         trajectory = mark_unresolved(trajectory)
         status = trajectory.status
@@ -271,7 +272,7 @@ class Engine(nn.Module):
         if status.is_pending or not is_functorch_wrapped_tensor(status.converged):  # transforms have no values yet
             self.__dict__["_status"] = status  # nn.Module would look for parameters in it first
             if not (status.is_pending or self._warned or status.converged.is_cuda):
-                self._warned = warn_of_failures(status, self._failure_advice())
+                self._warned = warn_of_failures(status, partial(self._explain_failure, trajectory, properties))
         return trajectory
 
 

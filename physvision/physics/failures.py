@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -50,12 +52,24 @@ def mark_unresolved(trajectory: Trajectory) -> Trajectory:
     return Trajectory(q, v, status, trajectory.dt)
 
 
-def warn_of_failures(status: Status, advice: str) -> bool:
+class FailureTexts(NamedTuple):
+    """Texts for the warning of failed worlds.
+
+    Attributes:
+        cause: Cause of the failure of the first of them; empty if nothing better than the status is known.
+        advice: Advice, with a space after it; may be empty.
+    """
+
+    cause: str = ""
+    advice: str = ""
+
+
+def warn_of_failures(status: Status, explain: Callable[[], FailureTexts]) -> bool:
     """Warn of failed worlds, otherwise of underresolved ones.
 
     Args:
         status: Status of a rollout on a CPU.
-        advice: Advice for failed worlds, with a space after it; may be empty.
+        explain: Function that explains the failures, if there are any.
 
     Returns:
         True if there was a warning.
@@ -68,10 +82,11 @@ def warn_of_failures(status: Status, advice: str) -> bool:
     if failed:
         names = ", ".join(map(str, failed[:_MAX_NAMED_WORLDS])) + (" …" if len(failed) > _MAX_NAMED_WORLDS else "")
         residual = float(status.residual[failed[0]])
-        reason = f"residual {residual:.3g}" if math.isfinite(residual) else "where its motion is no longer finite"
+        default = f"residual {residual:.3g}" if math.isfinite(residual) else "where its motion is no longer finite"
+        cause, advice = explain()
         message = (
             f"{len(failed)} of {worlds} worlds failed (world {names}; first at step "
-            f"{int(status.first_failed_step[failed[0]])}, {reason}). Other "
+            f"{int(status.first_failed_step[failed[0]])}, {cause or default}). Other "
             f"worlds are not affected. {advice}See trajectory.status; an engine warns once."
         )
     elif underresolved:

@@ -75,8 +75,8 @@ class EngineWrapper(Engine):
     ) -> Trajectory:
         return self.engine._step_with_force(state, force, control, properties)
 
-    def _report(self, trajectory: Trajectory) -> Trajectory:
-        return self.engine._report(trajectory)
+    def _report(self, trajectory: Trajectory, properties: Overrides) -> Trajectory:
+        return self.engine._report(trajectory, properties)
 
     def integrate(self, q: Float[Tensor, "batch nq"], dv: Float[Tensor, "batch nv"]) -> Float[Tensor, "batch nq"]:
         """Position reached from `q` by the displacement `dv`."""

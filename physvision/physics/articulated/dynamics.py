@@ -105,7 +105,11 @@ class TreeDynamics(MechanicalEngine):
         properties: Overrides = None,
         wrenches: Float[Tensor, "batch bodies 6"] | None = None,
     ) -> Float[Tensor, "batch nv"]:
-        """Forward dynamics, rad/s² and m/s², without contacts, dry friction and transmissions."""
+        """Forward dynamics, rad/s² and m/s².
+
+        What a step solves together with the motion does not count: contacts, joint limits, dry friction, and
+        transmissions such as servos with a limited force.
+        """
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
@@ -122,7 +126,11 @@ class TreeDynamics(MechanicalEngine):
         properties: Overrides = None,
         wrenches: Float[Tensor, "batch bodies 6"] | None = None,
     ) -> Float[Tensor, "batch nv"]:
-        """Generalized force, N m and N, for an acceleration, without damping and springs."""
+        """Generalized force, N m and N, for an acceleration, with damping and springs, as MuJoCo's `mj_inverse`.
+
+        Springs and dampers of servos without a limit of force are among those of the joints. Contacts, joint limits,
+        dry friction, controls and transmissions do not count.
+        """
         self._check_state(state)
         check_shape("acceleration", check_tensor("acceleration", acceleration), (state.batch, self.nv))
         check_like("acceleration", acceleration, "state.q", state.q)
@@ -244,6 +252,13 @@ class TreeDynamics(MechanicalEngine):
                 properties = self._own_properties().to(like.device, like.dtype)
                 self._cached[key] = StructCache(self.model, self._pairs, properties)
         return self._cached[key]
+
+    def _pair_geometry(self, state: State, properties: TreeProperties) -> dict[str, Tensor]:
+        """Separation, contact point and normal of all pairs, (batch, pairs, …), without gradients."""
+        cache = self._cache(state.q)
+        q = cache.device_model.link_parameters.normalize(state.q)
+        parameters = cache.link_parameters(properties, state.batch), cache.contact_parameters(properties, state.batch)
+        return autograd.contact_geometry(cache.device_model, q, *parameters)
 
     def _cast(self, state: State, properties: Overrides) -> TreeProperties:
         """Properties in the dtype of the computation; a leaf on another device raises."""

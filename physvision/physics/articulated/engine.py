@@ -11,11 +11,10 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn.functional import pad
 
-from physvision.core import InputError, State, Status, Trajectory
+from physvision.core import InputError, ShapeError, State, Status, Trajectory
 from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.physics.articulated import autograd
-from physvision.physics.articulated.autograd.rollout import contact_geometry
 from physvision.physics.articulated.compiler.device_model import DeviceModel
 from physvision.physics.articulated.compiler.struct_cache import ModelStructs
 from physvision.physics.articulated.contact import (
@@ -30,11 +29,12 @@ from physvision.physics.articulated.dynamics import TreeDynamics
 from physvision.physics.articulated.launch import TrajectoryLauncher
 from physvision.physics.articulated.model.integrators import INTEGRATORS
 from physvision.physics.articulated.model.mechanism import Mechanism
+from physvision.physics.articulated.penetration import explain_start, fill_in_penetration
 from physvision.physics.articulated.settings import SETTINGS
 from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Overrides
 from physvision.physics.entry import engine_entry
-from physvision.physics.failures import is_known_negative
+from physvision.physics.failures import FailureTexts, is_known_negative
 from physvision.physics.feedback import FeedbackSearch
 
 
@@ -53,8 +53,9 @@ class Articulation(TreeDynamics):
         geometry: Shapes of the world and of the bodies.
         control_names: Names of the controls.
         keyframes: States of one world by name, float64, from the model file.
-        held_pairs: Names of the pairs of shapes of the model file that overlap in its reference pose; by events they
-            are held as they are until they separate, and `status.penetration` includes them.
+        sites: Named points of the model file: row of the body in `poses`, and position in its frame, m.
+        held_pairs: Names of the pairs of shapes of the model file that overlap in its reference pose. With contact by
+            events they keep that overlap until they separate; `status.penetration` includes it.
     """
 
     takes_forces = True
@@ -123,7 +124,7 @@ class Articulation(TreeDynamics):
         """
         self._check_rollout(state, steps, controls, truncate)
         wrenches = self._check_wrenches(state, steps, wrenches)
-        return self._report(self._simulate(state, steps, controls, properties, truncate, wrenches))
+        return self._report(self._simulate(state, steps, controls, properties, truncate, wrenches), properties)
 
     def _simulate(
         self,
@@ -156,6 +157,18 @@ class Articulation(TreeDynamics):
             path = Trajectory(q.detach(), v.detach(), None, self.dt)
             check = partial(self._first_energy_gain, path, None if torque is None else torque.detach(), properties)
         return Trajectory(q, v, contact_status(*report, first_energy_gain=check), self.dt)
+
+    def _report(self, trajectory: Trajectory, properties: Overrides) -> Trajectory:
+        status = trajectory.status
+        assert status is not None
+        if self.contact.by_events and not (
+            status.is_pending or status.converged.is_cuda or is_functorch_wrapped_tensor(status.converged)
+        ):
+            trajectory = fill_in_penetration(self, trajectory, properties)
+        return super()._report(trajectory, properties)
+
+    def _explain_failure(self, trajectory: Trajectory, properties: Overrides) -> FailureTexts:
+        return explain_start(self, trajectory, properties) if self.contact.by_events else FailureTexts()
 
     @torch.no_grad()
     def _first_energy_gain(self, path: Trajectory, torque: Tensor | None, properties: Overrides) -> Tensor:
@@ -273,7 +286,16 @@ class Articulation(TreeDynamics):
     def contact_forces(
         self, state: State, control: Float[Tensor, "batch nu"] | None = None, properties: Overrides = None
     ) -> tuple[Tensor, Tensor]:
-        """Points of contact of one world, m, and the mean forces there over a step with this control, N."""
+        """Points of contact of one world, m, and the mean forces there over a step with this control, N.
+
+        Without `control` the controls are zero: servos then drive their joints to zero, so pass those of the step.
+
+        Raises:
+            ShapeError: There are several worlds; `contacts` lists those of a batch, with their bodies.
+        """
+        self._check_state(state)
+        if state.batch != 1:
+            raise ShapeError(f"state: expected one world, got {state.batch}; `contacts` lists those of a batch")
         if self._pairs is None or self._pairs.count == 0:
             return super().contact_forces(state, control, properties)
         listed = self.contacts(state, control, properties)
@@ -283,35 +305,44 @@ class Articulation(TreeDynamics):
     @torch.no_grad()
     def contacts(
         self,
-        state: State,
-        control: Float[Tensor, "batch nu"] | None = None,
+        state: State | Trajectory,
+        control: Float[Tensor, "batch *steps nu"] | None = None,
         properties: Overrides = None,
         max_separation: float = 1e-6,
     ) -> ContactList:
         """List the contacts of states, and those that occur in a step from them, without gradients.
 
         Args:
-            state: State of every world.
-            control: Control over the step, on which the impulses depend.
+            state: State of every world, or a trajectory, for the contacts of all its steps, (batch, steps, …).
+            control: Control over the step, on which the impulses depend; zero by default, to which servos then drive
+                their joints. For a trajectory (batch, steps, nu).
             properties: Properties as in `rollout`.
             max_separation: Largest separation of a pair that is listed, m.
         """
         if self._pairs is None or self._pairs.count == 0:
             raise InputError("contacts: no shapes can collide in this engine; make it with contact and shapes")
+        if isinstance(state, Trajectory):
+            batch, steps = state.batch, state.steps
+            self._check_rollout(state.state(0), steps, control, None)
+            known = None if properties is None else self.checked(properties, batch).repeat(steps, self.properties)
+            flat = self.contacts(
+                state[:-1].flatten(), None if control is None else control.flatten(0, 1), known, max_separation
+            )
+            return flat.unflatten(batch, steps)
         self._check_state(state)
         controls = None if control is None else control.unsqueeze(1)
         self._check_controls(state, 1, controls)
         cache = self._cache(state.q)
         model, cast_properties = cache.device_model, self._cast(state, properties)
         q = model.link_parameters.normalize(state.q)
-        parameters, pairs = (
-            cache.link_parameters(cast_properties, state.batch),
-            cache.contact_parameters(cast_properties, state.batch),
-        )
         link_parameters, contact_parameters = cache.rollout_parameters(cast_properties, state.batch)
-        values = contact_geometry(model, q, parameters, pairs) | {"friction": pairs["pairs.friction"]}
+        values = self._pair_geometry(state, cast_properties) | {"friction": contact_parameters["pairs.friction"]}
         inputs = (self._generalized_forces(controls), None, *link_parameters.values(), *contact_parameters.values())
         values["impulse"] = self._contact_rollout(model, None, 1, 0).impulses(q, state.v, *inputs)
+        # A state that is not finite touches nothing.
+        lost = ~(q.isfinite().all(1) & state.v.isfinite().all(1))
+        values["separation"] = values["separation"].masked_fill(lost[:, None], torch.inf)
+        values["impulse"] = values["impulse"].masked_fill(lost[:, None, None], 0.0)
         rows = {name: row.to(q.device) for name, row in self._pairs.list_rows(self.geometry).items()}
         return select_contacts(max_separation, rows, values)
 

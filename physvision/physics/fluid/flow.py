@@ -16,6 +16,7 @@ from physvision.core.checks import check_count, check_positive
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import Energies, MechanicalEngine, Overrides
+from physvision.physics.failures import FailureTexts
 from physvision.physics.fluid.grid import axis_operators, grid_bases
 from physvision.physics.fluid.properties import FlowProperties
 from physvision.physics.fluid.rollout import Rollout
@@ -266,8 +267,10 @@ class Flow(MechanicalEngine):
         status = Status(converged, residual, torch.ones_like(failed), failed, first_underresolved_step=underresolved)
         return Trajectory(q, v, status, self.dt)
 
-    def _failure_advice(self) -> str:
-        return "The flow should pass at most half a cell in a step: reduce dt, or raise the viscosity. "
+    def _explain_failure(self, trajectory: Trajectory, properties: Overrides) -> FailureTexts:
+        return FailureTexts(
+            advice="The flow should pass at most half a cell in a step: reduce dt, or raise the viscosity. "
+        )
 
     def _poses(self, state: State, properties: Properties) -> Float[Tensor, "batch bodies 4 4"]:
         return state.q.new_zeros(state.batch, 0, 4, 4)

@@ -19,7 +19,7 @@ from physvision.kernels.batched_function import apply, is_traced
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.energy_check import first_energy_gain, path_energy
 from physvision.physics.engine import Energies, MechanicalEngine, Overrides
-from physvision.physics.failures import is_known_negative
+from physvision.physics.failures import FailureTexts, is_known_negative
 from physvision.physics.lcp import SolverSettings
 from physvision.physics.rigid2d.bodies import Body, Circle, Number, _numbers
 from physvision.physics.rigid2d.compiler import Model, compile_model
@@ -189,11 +189,11 @@ class World(MechanicalEngine):
         gravity = ", ".join(f"{number:g}" for number in self._gravity.tolist())
         return f"World({', '.join(texts)}; gravity=({gravity}), dt={self.dt:g}, nq={self.nq}, nu={self.nu})"
 
-    def _failure_advice(self) -> str:
-        return (
-            "A state or control was not finite, numbers ran away, or a body crosses the world 10⁵ times in a step: see "
-            f"to forces and speeds that are out of scale, or try a smaller dt (it is {self.dt:g}) or more substeps "
-            f"(now {self.substeps}). "
+    def _explain_failure(self, trajectory: Trajectory, properties: Overrides) -> FailureTexts:
+        return FailureTexts(
+            advice="A state or control was not finite, numbers ran away, or a body crosses the world 10⁵ times in a "
+            f"step: see to forces and speeds that are out of scale, or try a smaller dt (it is {self.dt:g}) or more "
+            f"substeps (now {self.substeps}). "
         )
 
     def _kernels_on(self, device: torch.device) -> Kernels:

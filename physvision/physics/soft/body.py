@@ -18,6 +18,7 @@ from physvision.core.visuals import Look, Surface, Visuals
 from physvision.kernels import batched_function
 from physvision.kernels.launching import outside_transforms
 from physvision.physics.engine import Energies, MechanicalEngine, Overrides
+from physvision.physics.failures import FailureTexts
 from physvision.physics.properties import Constraint, Properties
 from physvision.physics.soft.compiler import compile_body
 from physvision.physics.soft.description import LAWS, Ground, Material, Muscle, SoftContact, check_numbers
@@ -152,10 +153,12 @@ class SoftBody(MechanicalEngine):
             constraints.append(Constraint(volumes, "positive", "elements of positive volume"))
         return constraints
 
-    def _failure_advice(self) -> str:
+    def _explain_failure(self, trajectory: Trajectory, properties: Overrides) -> FailureTexts:
         if self.implicit:
-            return "Elements may be inverted at the start, or the step too long for a law that softens. "
-        return "Reduce dt until sound takes longer through an element, or use integrator='backward_euler'. "
+            advice = "Elements may be inverted at the start, or the step too long for a law that softens. "
+        else:
+            advice = "Reduce dt until sound takes longer through an element, or use integrator='backward_euler'. "
+        return FailureTexts(advice=advice)
 
     def _launcher(self, device: torch.device) -> BodyLauncher:
         if device not in self._cached:

@@ -152,6 +152,14 @@ def test_models_agree(case):
             np.testing.assert_allclose(
                 engine.jacobian(state, (body, row)[row % 2], point.tolist())[0], expected, atol=1e-11
             )
+        data.ctrl[:] = 0.0
+        mujoco.mj_forward(model, data)
+        data.qacc[:] = rng.normal(size=model.nv)
+        mujoco.mj_inverse(model, data)
+        # Springs and dampers of servos belong to the engine's joints.
+        expected = data.qfrc_inverse - ("position" in source) * data.qfrc_actuator
+        torque = engine.inverse_dynamics(state, torch.tensor(data.qacc)[None])[0].numpy()
+        np.testing.assert_allclose(torque, expected, atol=1e-11 * max(1.0, np.abs(expected).max()), rtol=0)
         kinetic, potential = (float(value[0]) for value in engine.energy(state))
         # A servo's spring belongs to the engine's potential; MuJoCo books it as an actuator.
         assert kinetic == pytest.approx(data.energy[1], rel=1e-11)

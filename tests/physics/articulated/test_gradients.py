@@ -262,3 +262,17 @@ def test_a_spring_pulls_from_any_turn():
         torque = engine.inverse_dynamics(State(q, v), v)
         torch.testing.assert_close(torque, 2.0 * angle * axis[None], rtol=1e-9, atol=1e-15)
         assert_gradients(lambda q, v=v: engine.inverse_dynamics(State(q, v), v), (q,), **CHECK)
+
+
+def test_vectorized_jacobian_of_torch_refuses():
+    """The page on torch says so, and names `jacrev`, whose rows are those of torch's loop."""
+    engine = everything()
+    start = random_state(engine, 4)
+
+    def end(v):
+        return engine.rollout(State(start.q, v), 3).final.v
+
+    rows = torch.func.jacrev(end)(start.v)
+    torch.testing.assert_close(rows, torch.autograd.functional.jacobian(end, start.v), rtol=1e-12, atol=1e-12)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::detach"):
+        torch.autograd.functional.jacobian(end, start.v, vectorize=True)

@@ -14,6 +14,7 @@ from physvision import State
 from physvision.core import Box, InputError, Placed, Plane, Sphere
 from physvision.physics import articulated
 from physvision.physics.articulated import Body, Joint
+from physvision.physics.articulated.penetration import describe_penetration
 
 DOUBLE = torch.float64
 
@@ -63,6 +64,43 @@ def test_what_overlaps_at_the_start_is_pushed_apart_by_choice():
     moved = engine.resolve_penetration(State(side, deep.v)).q - side
     assert float(moved[0, 0]) == pytest.approx(-0.09, abs=1e-5)  # 10 cm, of which the heavy body takes a tenth
     assert float(moved[0, 7]) == pytest.approx(0.01, abs=1e-5)
+
+
+ARM = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody>
+  <geom name="table" type="box" size=".3 .3 .05" pos="0 0 .5"/>
+  <body name="gripper" pos="0 0 1"><joint name="lift" type="slide" axis="0 0 1"/><joint name="turn" axis="0 0 1" range="-1 1"/>
+    <geom name="finger" size=".02"/><geom name="palm" pos="0 0 .04" size=".02"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("lift", "turn", "cause", "depth"),
+    [
+        (-0.4444, 0.0, "sphere 'finger' of body 'gripper' and box 'table' of the world overlap by 14.4 mm", 0.0144),
+        (0.0, 1.2, "joint 'turn' is beyond its limit by 0.2 rad", 0.0),
+    ],
+)
+def test_the_warning_names_why_a_start_is_rejected(lift, turn, cause, depth):
+    """The second of two worlds fails; the status has its penetration, and pushing apart helps, as the warning says."""
+    engine = articulated.load(ARM, dt=0.002)
+    start = State(torch.tensor([[0.0, 0.0], [lift, turn]], dtype=DOUBLE), torch.zeros(2, 2, dtype=DOUBLE))
+    message = rf"world 1; first at step 0, where {cause}, more than the 10 mm .*resolve_penetration\(state\) pushes"
+    with pytest.warns(RuntimeWarning, match=message):
+        path = engine.rollout(start, 2)
+    assert path.status.penetration.tolist() == pytest.approx([0.0, depth])
+    assert path.status.first_failed_step.tolist() == [-1, 0]
+    assert engine.rollout(engine.resolve_penetration(start), 2).status.converged.all()
+
+
+def test_the_warning_measures_with_the_properties_of_the_call():
+    """A finger of 3 cm overlaps where that of the file does not, and the limits of the second world are wider."""
+    engine = articulated.load(ARM, dt=0.002)
+    size = engine.properties.shape_size.repeat(2, 1, 1).double()
+    size[1, [placed.name == "finger" for placed in engine.geometry], 0] = 0.03
+    limits = engine.properties.joint_limits.repeat(2, 1, 1).double()
+    limits[1, 1] = torch.tensor([-2.0, 2.0])
+    start = State(torch.tensor([[0.0, 0.0], [-0.435, 1.5]], dtype=DOUBLE), torch.zeros(2, 2, dtype=DOUBLE))
+    with pytest.warns(RuntimeWarning, match="where sphere 'finger' of .* of the world overlap by 15 mm, more"):
+        engine.rollout(start, 2, properties={"shape_size": size, "joint_limits": limits})
 
 
 def test_what_no_joint_can_free_keeps_its_overlap():
@@ -127,6 +165,7 @@ def test_shapes_that_overlap_at_the_start_are_held_until_they_part():
     </worldbody></mujoco>"""
     engine = articulated.load(source, contact=articulated.ContactSettings(restitution=1.0))
     assert engine.held_pairs == (("sphere of 'a'", "sphere 'g' of 'b'"),)
+    assert not describe_penetration(engine, engine.initial_state(1, torch.float64))
     start = engine.initial_state(1, torch.float64)
     still = engine.rollout(start, 20)
     assert still.status.converged.all()

@@ -5,4 +5,8 @@ from physvision.physics.articulated.autograd.dynamics import (
     InverseDynamics as InverseDynamics,
     LinkPoses as LinkPoses,
 )
-from physvision.physics.articulated.autograd.rollout import ContactRollout as ContactRollout, Rollout as Rollout
+from physvision.physics.articulated.autograd.rollout import (
+    ContactRollout as ContactRollout,
+    Rollout as Rollout,
+    contact_geometry as contact_geometry,
+)

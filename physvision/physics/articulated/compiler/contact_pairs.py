@@ -195,6 +195,11 @@ class ContactPairs:
         arrays["convex.curve"] = np.column_stack([curve, np.maximum(angular, SETTINGS.min_mobility)])
         self.is_elliptic, self.friction_ratio = constraints.is_elliptic, constraints.friction_ratio
 
+    @property
+    def is_held(self) -> np.ndarray:
+        """Nonzero for candidates that penetrate in the reference pose: pairs, two for each joint with limits, rows."""
+        return self._arrays["pairs.is_held"]
+
     def arrays(self, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
         """Constant arrays of the contact problem, by the names of the kernels' `ContactModel`."""
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ContactList:
-    """Contacts of each world in order of separation, padded to the same number for all worlds.
+    """Contacts of each world, and of each step of a trajectory, in order of separation, padded to the same number.
 
     Attributes:
         present: If true, the entry is a contact; padding has -1 for rows and zero for other values.
@@ -23,19 +23,24 @@ class ContactList:
         point: Contact point in the world, m.
         normal: Unit normal from the second shape to the first, in the world.
         friction: Coefficient of friction of the pair.
-        impulse: Impulse on the first shape over a step that starts at the state, in the world, N s.
+        impulse: Impulse on the first shape over a step that starts at the state, in the world, N s; over `dt` it is the
+            mean force.
     """
 
-    present: Bool[Tensor, "batch contacts"]
-    first: Int[Tensor, "batch contacts"]
-    second: Int[Tensor, "batch contacts"]
-    first_body: Int[Tensor, "batch contacts"]
-    second_body: Int[Tensor, "batch contacts"]
-    separation: Float[Tensor, "batch contacts"]
-    point: Float[Tensor, "batch contacts 3"]
-    normal: Float[Tensor, "batch contacts 3"]
-    friction: Float[Tensor, "batch contacts"]
-    impulse: Float[Tensor, "batch contacts 3"]
+    present: Bool[Tensor, "*batch contacts"]
+    first: Int[Tensor, "*batch contacts"]
+    second: Int[Tensor, "*batch contacts"]
+    first_body: Int[Tensor, "*batch contacts"]
+    second_body: Int[Tensor, "*batch contacts"]
+    separation: Float[Tensor, "*batch contacts"]
+    point: Float[Tensor, "*batch contacts 3"]
+    normal: Float[Tensor, "*batch contacts 3"]
+    friction: Float[Tensor, "*batch contacts"]
+    impulse: Float[Tensor, "*batch contacts 3"]
+
+    def unflatten(self, *sizes: int) -> ContactList:
+        """Split the batch into dimensions of these sizes."""
+        return ContactList(**{entry.name: getattr(self, entry.name).unflatten(0, sizes) for entry in fields(self)})
 
 
 def select_contacts(

@@ -148,7 +148,7 @@ def default_shape_pairs(
     for row in np.unique([first, second]).tolist():
         if isinstance(geometry[row].shape, Rectangle):
             raise UnsupportedError(
-                f"contact: rectangle {_describe(tree, geometry[row])} cannot collide; use a Plane or a flat Box"
+                f"contact: {shape_name(tree, geometry[row])} cannot collide; use a Plane or a flat Box"
             )
     table = ShapePairs.repeat(len(first), ShapePair(0, 0, has_rotational_friction=rotational_friction))
     table.rows.first, table.rows.second = first, second
@@ -163,10 +163,9 @@ def check_shape_pairs(tree: KinematicTree, geometry: Sequence[Placed], pairs: Sh
     supported = supported_pairs([placed.shape for placed in geometry], rows.first, rows.second)
     for pair in np.flatnonzero(~supported)[:1]:
         first, second = geometry[rows.first[pair]], geometry[rows.second[pair]]
-        kinds = [type(placed.shape).__name__.lower() for placed in (first, second)]
         raise UnsupportedError(
-            f"contact: collision of {kinds[0]} {_describe(tree, first)} with {kinds[1]} {_describe(tree, second)} "
-            f"is not supported; exclude the pair, or use another shape"
+            f"contact: collision of {shape_name(tree, first)} with {shape_name(tree, second)} is not supported; "
+            "exclude the pair, or use another shape"
         )
 
 
@@ -183,15 +182,16 @@ def _check_size(tree: KinematicTree, placed: Placed) -> None:
             return
     if smallest == 0:
         raise ModelError(
-            f"contact: {type(placed.shape).__name__.lower()} {_describe(tree, placed)}: expected sizes above zero of a "
-            f"shape that can collide, got {placed.shape.sizes}"
+            f"contact: {shape_name(tree, placed)}: expected sizes above zero of a shape that can collide, "
+            f"got {placed.shape.sizes}"
         )
 
 
-def _describe(tree: KinematicTree, placed: Placed) -> str:
-    """Name of a shape and of its body, for messages."""
+def shape_name(tree: KinematicTree, placed: Placed) -> str:
+    """Kind and name of a shape with its body, for messages."""
     body = "the world" if placed.body is None else f"body {tree.body_names[placed.body]!r}"
-    return f"{placed.name!r} of {body}" if placed.name else f"of {body}"
+    kind = type(placed.shape).__name__.lower()
+    return f"{kind} {placed.name!r} of {body}" if placed.name else f"{kind} of {body}"
 
 
 def _excluded_bodies(tree: KinematicTree, exclude: Sequence[tuple[str, str]]) -> set[frozenset[int | None]]:
