@@ -61,8 +61,15 @@ def write_arm() -> None:
             writer.add(frame.round().astype(np.uint8))
 
 
+def write_arm_environment() -> None:
+    """Write the module of the page that registers an environment."""
+    (block,) = [block for block in read_blocks("python") if 'ENVIRONMENTS["Arm"] = arm' in block.text]
+    Path("arm_env.py").write_text(block.text)
+
+
 FILES: dict[str, list[Callable[[], None]]] = {
     "README-3": [partial(write_clip, "pendulum", 3, "swing.mp4"), partial(write_balls, "table.mp4")],
+    "control-2": [write_arm_environment],
     "data-1": [partial(write_links, "my.mp4", large=True)],
     "identify-1": [partial(write_clip, "pendulum", 3, "swing.mp4")],
     "identify-2": [partial(write_clip, "projectile", 1, "throw.mp4")],

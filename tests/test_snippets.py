@@ -13,6 +13,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import own_clip
 import pytest
+import torch
 import yaml
 from snippet_files import FILES
 from snippets import ROOT, Block, read_blocks
@@ -20,6 +21,7 @@ from torch.distributed.run import get_args_parser
 
 from physvision import cli, options
 from physvision.core import registry
+from physvision.envs import ENVIRONMENTS
 from physvision.trainers import commands as training
 
 PYTHON, SHELL = read_blocks("python"), read_blocks("shell")
@@ -30,13 +32,26 @@ SERVING = {"open", "view"}
 # Blocks of commands of less than five seconds.
 QUICK = {"open-1"}
 # Blocks of more than five seconds.
-LONG = {"data-1", "data-2", "identify-1", "own_robot-1", "own_robot-2", "own_robot-4", "own_video-1", "perception-1"}
+LONG = {
+    "control-3",
+    "data-1",
+    "data-2",
+    "identify-1",
+    "own_robot-1",
+    "own_robot-2",
+    "own_robot-4",
+    "own_video-1",
+    "perception-1",
+}
 
 
 def _check_learning(names):
     about = json.loads(Path("out/one-link/config.json").read_text())
     assert about["seed"] == 1
     assert len(Path("out/one-link/progress.jsonl").read_text().splitlines()) == 2
+    # Links always start alike.
+    best = max(json.loads(line)["reward"] for line in Path("out/one-link/progress.jsonl").read_text().splitlines())
+    assert names["rewards"].tolist() == pytest.approx([best] * 4, abs=1e-6)
 
 
 def _check_own_video(names):
@@ -64,8 +79,10 @@ def _check_own_parameters(names):
 
 
 def _check_servos(names):
-    """The robot stands on its feet all the time, and its hips follow their targets."""
-    robot, path = names["robot"], names["path"]
+    """The robot stands on its feet all the time, and its hips follow their targets; its feet carry its weight."""
+    robot, path, contacts = names["robot"], names["path"], names["contacts"]
+    assert float(robot.contacts(names["start"], max_separation=1.0).separation.min()) == pytest.approx(0.0, abs=1e-9)
+    assert float(contacts.impulse.sum((0, 1))[2] / robot.dt) == pytest.approx(6 * 9.81, rel=0.05)
     assert robot.control_names == tuple(f"{name} hip" for name in names["corners"])
     assert float((path.q[0, :, 2] - 0.3).abs().max()) < 0.015
     assert float((path.q[0, 1:, 7:] - names["targets"][0]).abs().max()) < 0.1
@@ -89,7 +106,11 @@ CHECKS = {
     "contact-2": lambda names: bool(names["engine"].initial_state().q.isfinite().all()),
     "control-1": _check_plan,
     "control-2": lambda names: float(names["plan"].error) < 1e-3,
-    "control-3": lambda names: names["obs"].shape == (8, 5),
+    "control-3": lambda names: float(names["state"].q.cos()) < -0.99,
+    "control-4": lambda names: names["obs"].shape == (8, 5),
+    "control-5": lambda names: (
+        ENVIRONMENTS["Arm"]().step(names["engine"].initial_state(), torch.zeros(1, 2)).reward == 0
+    ),
     "data-1": lambda names: names["sample"].frames.shape[1] == 13,
     "data-2": lambda names: names["small"].frames.shape[1:] == (64, 64, 3) and len(names["shots"].frames) == 12,
     "fluid-1": lambda names: float(names["gradient"]) < 0.0,
@@ -115,6 +136,15 @@ CHECKS = {
     "with_torch-1": lambda names: names["model"].policy[0].weight.grad.abs().max() > 0,
     "with_torch-2": lambda names: names["ends"].shape == (5, 1) and bool((names["ends"].diff(dim=0) > 0).all()),
 }
+
+
+@pytest.fixture(autouse=True)
+def _environments():
+    """Forget environments that a block registers."""
+    environments = dict(ENVIRONMENTS)
+    yield
+    ENVIRONMENTS.clear()
+    ENVIRONMENTS.update(environments)
 
 
 def _forget_names(monkeypatch) -> None:

@@ -24,7 +24,8 @@ class TrainingSchedule:
     """Schedule of the evaluations, checkpoints and end of a run. Defaults suit the small environments.
 
     Attributes:
-        total_steps: Environment steps of the run, summed over all worlds; more steps train longer.
+        total_steps: Environment steps of the run, summed over all worlds, and rounded up to whole increments of the
+            algorithm (of SHAC num_envs × horizon); more steps train longer.
         eval_every: Environment steps between evaluations; a larger number saves time.
         eval_episodes: Episodes of an evaluation; more of them average out the initial states.
         checkpoint_every: Environment steps between checkpoints; a larger number loses more at an interruption.
