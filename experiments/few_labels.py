@@ -41,7 +41,8 @@ import yaml
 from claims import Claim, write_claims
 from held_out import held_out
 from jsonargparse import auto_cli
-from torch import Tensor, nn
+from mlp_motion import MlpMotion
+from torch import Tensor
 
 from physvision.core import State, Trajectory, brightness
 from physvision.datasets import Sample, WindowShape
@@ -58,7 +59,6 @@ AHEAD = 10
 FRACTIONS = (1.0, 0.25, 0.1, 0.02)
 FROM_LABELS = ("rest", "alone", "no engine gradient", "given frame", "MLP", "MLP alone")
 WAYS = (*FROM_LABELS, "from random weights")
-_HIDDEN = 100
 
 
 @dataclass(frozen=True)
@@ -82,52 +82,6 @@ TASKS = {
     "tabletop": Task("tabletop", "tabletop-encoder", Path("data/tabletop"), ("walls",)),
     "billiards": Task("billiards-3", "billiards-encoder", Path("data/billiards")),
 }
-
-
-class MlpMotion(nn.Module):
-    """Motion of all balls by one network of two hidden layers, in place of the engine.
-
-    Args:
-        slots: Number of balls.
-        size: Width of the picture, px.
-        dt: Time between frames, s.
-        properties: If true, the network is given the properties of trials.
-    """
-
-    def __init__(self, slots: int, size: float, dt: float, properties: bool) -> None:
-        super().__init__()
-        self.slots, self.size, self.dt, self.properties = slots, size, dt, properties
-        inputs, outputs = (7 * slots + 7 if properties else 4 * slots), 4 * slots
-        self.layers = nn.Sequential(
-            *(nn.Linear(inputs, _HIDDEN), nn.SiLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.SiLU()),
-            nn.Linear(_HIDDEN, outputs),
-        )
-        nn.init.zeros_(self.layers[-1].weight)
-        nn.init.zeros_(self.layers[-1].bias)
-
-    def _known(self, properties: Mapping[str, Tensor]) -> Tensor:
-        present = properties["present"]
-        balls = [properties["mass"] - 1.0, 0.25 * properties["radius"], present]
-        trial = [properties[name][:, None] for name in ("restitution", "wall_restitution")]
-        return torch.cat(
-            [*balls, *trial, 0.1 * properties["sliding_deceleration"][:, None], properties["walls"] / self.size], 1
-        )
-
-    def rollout(self, state: State, steps: int, properties: Mapping[str, Tensor] | None) -> Trajectory:
-        """States after each of `steps` steps of dt."""
-        known = [self._known(properties)] if self.properties and properties is not None else []
-        present = properties["present"] if properties and "present" in properties else torch.ones_like(state.q[:, ::3])
-        states = [state]
-        for _ in range(steps):
-            q, v = (part.unflatten(1, (self.slots, 3)) for part in (states[-1].q, states[-1].v))
-            places = torch.where(present[..., None] > 0.5, q[..., :2] / self.size, 0.0)
-            inputs = torch.cat([places.flatten(1), (self.dt * v[..., :2]).flatten(1), *known], 1)
-            shift, change = self.layers(inputs).unflatten(1, (2, self.slots, 2)).unbind(1)
-            still = torch.zeros_like(q[..., :1])
-            q = q + torch.cat([self.dt * v[..., :2] + shift, still], -1)
-            v = v + torch.cat([change / self.dt, still], -1)
-            states.append(State(q.flatten(1), v.flatten(1)))
-        return Trajectory(torch.stack([s.q for s in states], 1), torch.stack([s.v for s in states], 1), dt=self.dt)
 
 
 def change(module: PredictionTraining, way: str) -> None:
