@@ -9,26 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from physvision import cli, video
+from physvision import cli
 from physvision.core import DataError, FileError, InputError, UnsupportedError, resources
-from physvision.datasets import (
-    BilliardsRecipe,
-    Dataset,
-    Field,
-    FrameFormat,
-    PendulumRecipe,
-    Recipe,
-    generate,
-    generation,
-    repair,
-    show,
-)
+from physvision.datasets import BilliardsRecipe, Dataset, PendulumRecipe, generate, generation, repair
 from physvision.datasets.folder import CHECKSUMS, DESCRIPTION, divide
 from physvision.datasets.recipe import integer, real, span
 
@@ -43,41 +31,6 @@ def contents(folder):
 @pytest.fixture
 def whole(tmp_path):
     return generate(RECIPE, tmp_path / "whole", **QUIET)
-
-
-@dataclass(frozen=True)
-class Dark(Recipe):
-    """Black frames, and nothing to see in them."""
-
-    @property
-    def frame_format(self):
-        return FrameFormat(8, 8, 1, fps=30.0, geometry="pixels")
-
-    @property
-    def fields(self):
-        return {"q": Field((1,), "px", "place"), "v": Field((1,), "px/s", "velocity")}
-
-    def trial(self, random):
-        frames = np.zeros((self.frames, 8, 8, 1), np.uint8)
-        return {"frames": frames, "q": random.normal(size=(self.frames, 1)), "v": np.zeros((self.frames, 1))}
-
-
-def test_a_recipe_of_ones_own(tmp_path, capsys):
-    with pytest.raises(InputError, match="Dark: expected a class attribute `name`"):
-        Dark()
-    kind = dataclass(frozen=True)(type("Night", (Dark,), {"name": "night"}))
-    recipe = kind(trials=10, frames=4)
-    out = generate(recipe, tmp_path / "night", **QUIET)
-    assert Dataset(out).trajectory(0, 0, 4).q.shape == (1, 4, 1)
-    assert video.read(show(out, tmp_path / "night.png", frames=2)).frames.shape[0] == 1
-    before = contents(out)
-    (out / "train-00000.arrow").write_bytes(b"")
-    with pytest.raises(
-        DataError, match="its recipe 'night' is none of physvision's; generate it again with that recipe"
-    ):
-        repair(out)
-    generate(recipe, out, **QUIET)
-    assert contents(out) == before
 
 
 def test_a_data_set_describes_itself(whole):
