@@ -92,9 +92,8 @@ class ContactPairs:
         self.count = len(pairs)
         self.is_centered = contact.by_events and bool((tree.kind == JOINT_KINDS["free"].code).any())
         self.varying_roots = _rotating_roots(tree) if contact.by_events else []
-        self.limited_joints = np.flatnonzero(tree.limited)
+        self.limited_joints, self.scalar_rows = np.flatnonzero(tree.limited), scalar_rows
         rotational = pairs.has_rotational_friction.copy()
-        self.scalar_rows = scalar_rows
         blocks = self.count + int(rotational.sum()) + len(self.limited_joints) + len(scalar_rows.limits)
         self.row_blocks = scalar_rows.count + loops.blocks
         self.max_group_pairs = int(np.diff(features.start).max(initial=0))
