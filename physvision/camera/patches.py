@@ -99,8 +99,7 @@ def patches_of(shapes: Sequence[Shape]) -> list[Patch]:
                 patches.append(Patch(CAPSULE, index, (0, 0, 2), wrap=AROUND))
             case Cylinder():
                 # The caps come first: at the same depth the earlier patch of a shape is in front.
-                for shift in (-0.5, 0.5):
-                    patches.append(Patch(DISC, index, (0, 0, 3), mapping=ROUND, shift=shift, first=first))
+                patches += [Patch(DISC, index, (0, 0, 3), mapping=ROUND, shift=s, first=first) for s in (-0.5, 0.5)]
                 patches.append(Patch(CYLINDER, index, (0, 0, 2), wrap=AROUND, first=first))
             case Box():
                 for axis in range(3):

@@ -290,12 +290,10 @@ class RecordedLaunch:
 
 def describe_kernel(kernel: wp.Kernel) -> str:
     """Describe a kernel in words: "gradient of rollout (articulated, event contact, float64)"."""
-    modules = [kernel.func.__module__]
     # The functions that a kernel from a template is made with say what it is for.
-    for cell in kernel.func.__closure__ or ():
-        if isinstance(cell.cell_contents, wp.Function):
-            modules.append(cell.cell_contents.func.__module__)
-    package, _, path = modules[-1].partition(".kernels")
+    contents = [cell.cell_contents for cell in kernel.func.__closure__ or ()]
+    modules = [part.func.__module__ for part in contents if isinstance(part, wp.Function)]
+    package, _, path = (modules or [kernel.func.__module__])[-1].partition(".kernels")
     parts = path.split(".")
     name, backward, _ = kernel.key.rpartition("__")[2].partition("_backward")
     precision = [word for word in parts[0].split("_") if word.startswith("float")]

@@ -45,11 +45,7 @@ class OptimizationSettings:
     @property
     def max_norms(self) -> dict[str, float | None]:
         """Largest norms of the gradient by group of parameters."""
-        return {
-            "encoder": self.max_grad_norm,
-            "networks": self.max_grad_norm,
-            "physics": self.max_physics_grad_norm,
-        }
+        return {"encoder": self.max_grad_norm, "networks": self.max_grad_norm, "physics": self.max_physics_grad_norm}
 
 
 def adam(groups: Groups, rates: Mapping[str, float], warmup_updates: int, updates: int) -> OptimizerLRScheduler:

@@ -3,10 +3,8 @@
 from physvision.video.audio import AudioTrack as AudioTrack, read_audio as read_audio
 from physvision.video.conversion import Conversion as Conversion, resample as resample
 from physvision.video.reading import (
-    FrameTiming as FrameTiming,
     VideoInfo as VideoInfo,
     chunks as chunks,
-    frame_timing as frame_timing,
     list_images as list_images,
     read as read,
     read_info as read_info,

@@ -7,9 +7,9 @@ import torch
 
 from physvision.control.policies import (
     FeedbackTask,
-    GruPolicy,
     MlpPolicy,
     OpenLoopTask,
+    Policy,
     rollout_open_loop,
     rollout_policy,
 )
@@ -38,6 +38,20 @@ class Swing(FeedbackTask):
 
     def losses(self, state, goal):
         return (state.q - goal).square().sum(1)
+
+
+class GruPolicy(Policy):
+    """Gated recurrent unit and a linear output layer."""
+
+    def __init__(self, obs_size, hidden_size, output_size):
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.cell = torch.nn.GRUCell(obs_size, hidden_size)
+        self.output = torch.nn.Linear(hidden_size, output_size)
+
+    def forward(self, obs, hidden):
+        hidden = self.cell(obs, hidden)
+        return self.output(hidden), hidden
 
 
 def make(kind):

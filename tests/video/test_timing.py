@@ -1,13 +1,10 @@
-"""When frames were taken, which are missing or there twice, and what was heard meanwhile."""
+"""When frames were taken, and what was heard meanwhile."""
 
 import av
 import numpy as np
 import pytest
-import torch
 
 from physvision import video
-from physvision.core import Clip
-from physvision.video.reading import RegularitySettings
 
 
 def ball(times, noise=0.0, seed=0):
@@ -25,34 +22,6 @@ def test_stamps_are_the_times_of_the_frames(tmp_path, suffix):
     clip = video.read(path)
     result = video.read_timestamps(path)
     np.testing.assert_allclose(result - result[0], clip.times, atol=1e-9)
-
-
-def test_dropped_frames_are_counted(tmp_path):
-    retained = np.array([number for number in range(60) if number not in (7, 20, 21, 40)])
-    times = torch.from_numpy(retained / 30)
-    path = video.write(tmp_path / "a.mkv", Clip(torch.from_numpy(ball(retained / 30))[..., None], times))
-    timing = video.frame_timing(video.read(path))
-    # Matroska's clock ticks in milliseconds.
-    assert timing.frame_interval == pytest.approx(1 / 30, abs=1e-4)
-    missing = np.diff(retained, prepend=-1) - 1
-    np.testing.assert_array_equal(timing.dropped, missing)
-    assert not timing.duplicated.any()
-
-
-@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
-@pytest.mark.parametrize("copies", [2, 3, 4])
-def test_doubled_frames_are_found(tmp_path, suffix, copies):
-    """A recording of a screen at a multiple of the rate of what it shows; coded with losses."""
-    frames = ball(np.arange(30) / 30, noise=2).repeat(copies, 0)
-    timing = video.frame_timing(video.read(video.write(tmp_path / f"a{suffix}", frames, 30 * copies)))
-    np.testing.assert_array_equal(timing.duplicated, np.arange(30 * copies) % copies > 0)
-
-
-def test_a_still_noisy_picture_has_no_doubled_frames(tmp_path):
-    frames = ball(np.zeros(40), noise=2)
-    assert not video.frame_timing(
-        video.read(video.write(tmp_path / "a.mkv", frames, 30, lossless=True))
-    ).duplicated.any()
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [(".mp4", "aac"), (".mkv", "flac"), (".mov", "pcm_s16le")])
@@ -92,12 +61,3 @@ def test_sound_is_heard_when_it_was_made(tmp_path, suffix, codec, late):
 
 def test_a_video_without_sound_has_none(tmp_path):
     assert video.read_audio(video.write(tmp_path / "a.mp4", ball(np.arange(5) / 25), 25)) is None
-
-
-def test_a_larger_change_is_a_duplicate_where_the_settings_say_so(tmp_path):
-    frames = ball(np.arange(20) / 30, noise=2).repeat(2, 0)
-    clip = video.read(video.write(tmp_path / "a.mkv", frames, 60, lossless=True))
-    assert video.frame_timing(clip).duplicated.sum() == 20
-    assert not video.frame_timing(clip, RegularitySettings(max_change=0.0)).duplicated.any()
-    # Without neighbors every frame is the largest change itself.
-    assert not video.frame_timing(clip, RegularitySettings(neighbors=0)).duplicated.any()

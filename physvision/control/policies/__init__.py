@@ -1,6 +1,6 @@
 """Policies in the loop: networks that act once a control step, with gradients through them and the engine."""
 
-from physvision.control.policies.networks import GruPolicy as GruPolicy, MlpPolicy as MlpPolicy, Policy as Policy
+from physvision.control.policies.networks import MlpPolicy as MlpPolicy, Policy as Policy
 from physvision.control.policies.rollouts import (
     ControlTask as ControlTask,
     FeedbackTask as FeedbackTask,

@@ -62,25 +62,3 @@ class MlpPolicy(Policy):
         for layer in self.hidden:
             activations = layer(activations).relu()
         return self.output(activations), hidden
-
-
-class GruPolicy(Policy):
-    """Gated recurrent unit and a linear output layer."""
-
-    def __init__(self, obs_size: int, hidden_size: int, output_size: int) -> None:
-        """Set up the layers.
-
-        Args:
-            obs_size: Length of an observation.
-            hidden_size: Length of the hidden state.
-            output_size: Length of an output.
-        """
-        super().__init__()
-        self.hidden_size = hidden_size
-        self.cell = nn.GRUCell(obs_size, hidden_size)
-        self.output = nn.Linear(hidden_size, output_size)
-
-    def forward(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output and the unit's new state."""
-        hidden = self.cell(obs, hidden)
-        return self.output(hidden), hidden
