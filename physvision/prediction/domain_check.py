@@ -158,7 +158,7 @@ class DomainCheck:
             yield Difference(
                 mismatch > severe,
                 f"the image shows something else along {mismatch:.0%} of where {item.name} is rendered: lengths differ "
-                "from the checkpoint's, the crop is displaced, or it is another object",
+                "from the checkpoint's, the crop is displaced, it is another object, or the checkpoint is untrained",
             )
         is_last = item.name == self._scene.objects[self._lines[-1]].name
         end = _finite_median(ends)

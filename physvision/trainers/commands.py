@@ -43,6 +43,9 @@ def run(command: str, arguments: list[str], plugins: Sequence[str] = ()) -> int:
     if not arguments or {"-h", "--help"} & set(arguments):
         build_parser(command).print_help()
         return 0
+    for place, argument in enumerate(arguments):
+        if argument.partition("=")[0].endswith(".help"):
+            build_parser(command).parse_args(arguments[place : place + 2 - ("=" in argument)])  # prints and exits
     values = read_arguments([argument for argument in arguments if argument != _PRINT])
     if _PRINT in arguments:
         print(yaml.safe_dump(values, sort_keys=False), end="")

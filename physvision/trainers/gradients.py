@@ -56,6 +56,7 @@ class EngineGradientShare(Callback):
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Measure on the batch that comes next."""
         assert isinstance(pl_module, PredictionTraining)
-        if trainer.global_step % _INTERVAL == 0 and bool((~batch.labeled).any()):
+        # From the first update on that loggers write, which a short training has, too.
+        if (trainer.global_step + 1 - trainer.log_every_n_steps) % _INTERVAL == 0 and bool((~batch.labeled).any()):
             measured = engine_gradient(pl_module, pl_module.prepare(batch))
             pl_module.log_dict({f"gradient/{name}": value for name, value in measured.items()})

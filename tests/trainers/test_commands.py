@@ -271,6 +271,14 @@ def test_a_key_with_a_plus_adds_to_a_list(folder):
     assert read_arguments(["--trainer.callbacks+", name]) == {"trainer": {"callbacks": [name]}}
 
 
+def test_classes_that_options_take_are_explained(folder, capsys):
+    for option in (["--model.model.help", "PredictiveAutoencoder"], ["--model.model.help=PredictiveAutoencoder"]):
+        with pytest.raises(SystemExit) as end:
+            cli.main(["fit", "--config", "pendulum.yaml", *option])
+        assert end.value.code == 0
+        assert "--model.model.consistency" in capsys.readouterr().out
+
+
 def test_an_unknown_configuration_is_answered_with_configurations_alone(folder, capsys):
     assert cli.main(["fit", "--config", "nonsense.yaml"]) == 1
     text = capsys.readouterr().err

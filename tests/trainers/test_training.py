@@ -1,5 +1,6 @@
 """Training learns, resumes as if undisturbed, stops at NaN with the sample's name, and refuses foreign checkpoints."""
 
+import csv
 import json
 import math
 import os
@@ -336,6 +337,17 @@ def test_a_model_that_fits_motions_is_evaluated_by_command(command, tmp_path, mo
     given = ["--config", "pendulum.yaml", "--data.path", str(data_folders["pendulum"]), "--trainer.logger", "false"]
     batches = ["--trainer.limit_val_batches", "1", "--trainer.limit_test_batches", "1"]
     assert cli.main([command, *given, *batches, "--data.batch_size", "2"]) == 0
+
+
+def test_the_first_row_of_a_log_has_the_share_of_the_engine(tmp_path, monkeypatch, data_folders):
+    """In a training of fewer updates than lie between two measurements."""
+    monkeypatch.chdir(tmp_path)
+    given = ["--config", "pendulum.yaml", "--data.path", str(data_folders["pendulum"]), "--data.batch_size", "4"]
+    given += ["--data.labels.fraction", "0.2", "--trainer.callbacks+", "physvision.trainers.EngineGradientShare"]
+    limits = ["--trainer.max_steps", "3", "--trainer.log_every_n_steps", "2", "--trainer.limit_val_batches", "0"]
+    assert cli.main(["fit", *given, *limits]) == 0
+    rows = list(csv.DictReader(next(tmp_path.glob("out/pendulum/csv/*/metrics.csv")).open()))
+    assert 0 < float(rows[0]["gradient/share"]) < 1
 
 
 def test_the_command_line_refuses_a_bad_checkpoint_and_an_unknown_configuration(
