@@ -35,7 +35,7 @@ QUICK = {"open-1"}
 LONG = {
     "control-3",
     "data-1",
-    "data-2",
+    "data-3",
     "identify-1",
     "own_robot-1",
     "own_robot-2",
@@ -112,7 +112,8 @@ CHECKS = {
         ENVIRONMENTS["Arm"]().step(names["engine"].initial_state(), torch.zeros(1, 2)).reward == 0
     ),
     "data-1": lambda names: names["sample"].frames.shape[1] == 13,
-    "data-2": lambda names: names["small"].frames.shape[1:] == (64, 64, 3) and len(names["shots"].frames) == 12,
+    "data-2": lambda names: names["dataset"].trajectory(0).q.shape == (1, 40, 1),
+    "data-3": lambda names: names["small"].frames.shape[1:] == (64, 64, 3) and len(names["shots"].frames) == 12,
     "fluid-1": lambda names: float(names["gradient"]) < 0.0,
     "hybrids-1": lambda names: any(value.grad.abs().max() > 0 for value in names["force"].parameters()),
     "identify-1": _check_identify,
