@@ -57,6 +57,7 @@ class EngineGradientShare(Callback):
         """Measure on the batch that comes next."""
         assert isinstance(pl_module, PredictionTraining)
         # From the first update on that loggers write, which a short training has, too.
-        if (trainer.global_step + 1 - trainer.log_every_n_steps) % _INTERVAL == 0 and bool((~batch.labeled).any()):
+        steps: int = trainer.global_step + 1 - trainer.log_every_n_steps  # pyright: ignore[reportAttributeAccessIssue]
+        if steps % _INTERVAL == 0 and bool((~batch.labeled).any()):
             measured = engine_gradient(pl_module, pl_module.prepare(batch))
             pl_module.log_dict({f"gradient/{name}": value for name, value in measured.items()})
