@@ -116,16 +116,17 @@ class Status:
     def with_failures(self, first_failed_step: Int[Tensor, " batch"]) -> Status:
         """Copy of the status with further failures: the first failed step of each world, (batch,), or -1."""
         failed = _earliest(self.first_failed_step, first_failed_step)
-        status = object.__new__(Status)
-        changed = {"first_failed_step": failed, "converged": failed < 0}
-        changed["residual"] = torch.where(failed < 0, self.residual, torch.inf)
-        vars(status).update(vars(self) | changed)
-        return status
+        residual = torch.where(failed < 0, self.residual, torch.inf)
+        return self._changed(first_failed_step=failed, converged=failed < 0, residual=residual)
 
     def with_penetration(self, penetration: Float[Tensor, " batch"]) -> Status:
         """Copy of the status with another penetration, m, (batch,)."""
+        return self._changed(penetration=penetration)
+
+    def _changed(self, **values: Tensor) -> Status:
+        """Copy with other values; what is not computed yet stays so."""
         status = object.__new__(Status)
-        vars(status).update(vars(self) | {"penetration": penetration})
+        vars(status).update(vars(self) | values)
         return status
 
     def __getattr__(self, name: str) -> Any:

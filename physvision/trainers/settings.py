@@ -57,7 +57,7 @@ class SampleSettings:
         encoder_windows: Windows of a labeled sample that the encoder loss uses: the "first", where predictions start,
             or "all", since later frames have labels too.
         decoder_samples: Samples that decoder and physical parameters learn from: "all", or only "labeled" ones, at true
-            states. At an encoder's wrong states decoders learn to paint fog, and parameters are biased.
+            states. At an encoder's wrong states decoders learn blurred averages, and parameters are biased.
         symmetries: Symmetries of the scene, see `transformed`; each is applied to a batch with probability ½.
     """
 

@@ -144,11 +144,7 @@ class TreeDynamics(MechanicalEngine):
         """Mass matrix M(q) with armature."""
         self._check_state(state)
         unit = torch.eye(self.nv, dtype=state.q.dtype, device=state.q.device).repeat(state.batch, 1)
-        model, parameters = self._inertial_parameters(state, properties)
-        repeated = [parameter.repeat_interleave(self.nv, 0) for parameter in parameters.values()]
-        q = model.link_parameters.normalize(state.q).repeat_interleave(self.nv, 0)
-        inputs = (q, torch.zeros_like(unit), unit, None, *repeated)
-        (columns,) = batched_function.apply(autograd.InverseDynamics(model, None), *inputs)
+        columns = self._forces_at_rest(state, properties, self.nv, unit, None)
         return columns.reshape(state.batch, self.nv, self.nv).mT
 
     def jacobian(
@@ -185,13 +181,18 @@ class TreeDynamics(MechanicalEngine):
         torques = torch.cat([torch.zeros_like(unit), unit], -1)
         selected = functional.one_hot(torch.tensor(row), self.model.bodies).to(offset)
         wrenches = torch.cat([forces, torques], 1).flatten(0, 1)[:, None, None] * selected[:, None]
-        # At rest, without gravity and springs, inverse dynamics balances the wrenches alone.
-        model, parameters = self._inertial_parameters(state, checked)
-        repeated = [parameter.repeat_interleave(6, 0) for parameter in parameters.values()]
-        q = model.link_parameters.normalize(state.q).repeat_interleave(6, 0)
-        rest = q.new_zeros(6 * state.batch, self.nv)
-        (forces,) = batched_function.apply(autograd.InverseDynamics(model, None), q, rest, rest, wrenches, *repeated)
-        return -forces.reshape(state.batch, 6, self.nv)
+        unaccelerated = offset.new_zeros(6 * state.batch, self.nv)
+        return -self._forces_at_rest(state, checked, 6, unaccelerated, wrenches).reshape(state.batch, 6, self.nv)
+
+    def _forces_at_rest(
+        self, state: State, properties: Overrides, count: int, acceleration: Tensor, wrenches: Tensor | None
+    ) -> Float[Tensor, "rows nv"]:
+        """Forces that accelerate a tree at rest against wrenches, without gravity and springs, `count` rows a world."""
+        model, parameters = self._inertial_parameters(state, properties)
+        repeated = [parameter.repeat_interleave(count, 0) for parameter in parameters.values()]
+        q = model.link_parameters.normalize(state.q).repeat_interleave(count, 0)
+        inputs = (q, torch.zeros_like(acceleration), acceleration, wrenches, *repeated)
+        return batched_function.apply(autograd.InverseDynamics(model, None), *inputs)[0]
 
     def _energy(self, state: State, properties: Properties) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
         model, parameters = self._inertial_parameters(state, properties)

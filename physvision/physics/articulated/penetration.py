@@ -39,10 +39,10 @@ def penetration(engine: TreeDynamics, state: State, properties: Overrides = None
     assert pairs is not None
     joints, is_held = pairs.limited_joints, torch.as_tensor(pairs.is_held != 0, device=state.q.device)
     pair_is_held, limit_is_held = is_held[: pairs.count], is_held[pairs.count :][: 2 * len(joints)].reshape(-1, 2)
-    depth = state.q.new_empty(state.batch, 0)
+    depth, cast_properties = state.q.new_empty(state.batch, 0), engine._cast(state, properties)
     if pairs.count:
-        depth = -engine._pair_geometry(state, engine._cast(state, properties))["separation"]
-    limits = engine._cast(state, properties).joint_limits[..., joints, :]
+        depth = -engine._pair_geometry(state, cast_properties)["separation"]
+    limits = cast_properties.joint_limits[..., joints, :]
     position = _joint_positions(engine, state.q, joints)
     excess = torch.stack([limits[..., 0] - position, position - limits[..., 1]], -1)
     excess = excess.masked_fill(limit_is_held, -torch.inf).amax(-1)
