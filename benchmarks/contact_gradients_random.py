@@ -9,9 +9,12 @@ the derivative of a random sum of the final state is taken along a random unit d
 It is comparable if the differences at 1e-4, 1e-5 and 1e-6 agree to 1e-6, relative to the derivative or to one where
 that is smaller, and every pair of shapes has the same sequence of contact modes (numbers of points that stick and that
 slide) in the motions on both sides as in the scene's own; when within the grid of steps a mode changes does not matter,
-for an event has its own time. Derivatives that are not comparable are counted by the reason: a motion that fails, other
-modes, or differences that disagree alone. Those of the last two reasons are compared with differences at 1e-7 and 1e-8
-instead, where the motions on both sides have the modes of the scene's own, and counted as confirmed within 1e-5.
+for an event has its own time. Differences are central, of fourth order: in a pile, which is sensitive to its start,
+those of second order differ from the derivative at 1e-4 by more than the tolerance, since the motion is curved. How
+many are comparable by these is counted, too. Derivatives that are not comparable are counted by the reason: a motion
+that fails, other modes, or differences that disagree alone. Those of the last two reasons are compared with differences
+at 1e-7 and 1e-8 instead, where the motions on both sides have the modes of the scene's own, and counted as confirmed
+within 1e-5.
 Scenes in which flat sides lie on each other are counted apart (`flat_contact`): three or more contacts of one pair of
 shapes within a micrometer. Lines are added to the record; scenes that are in it already are not compared again.
 """
@@ -39,6 +42,9 @@ from physvision.physics import articulated
 
 DOUBLE = torch.float64
 STEPS = (1e-4, 1e-5, 1e-6)  # of the differences
+SHIFTS = (2.0, 1.0, -1.0, -2.0)  # in steps
+SECOND_ORDER = np.array([0.0, 0.5, -0.5, 0.0])  # weights of the ends at these shifts
+FOURTH_ORDER = np.array([-1.0, 8.0, -8.0, 1.0]) / 12
 FINE_STEPS = (1e-7, 1e-8)  # where those disagree
 AGREEMENT = 1e-6
 BAR = 1e-5
@@ -182,6 +188,7 @@ class Result(NamedTuple):
         obstacle: Reason why it is not comparable; empty if it is.
         error: Error of the gradient.
         has_wrong_sign: If true, gradient and differences have different signs.
+        agrees_in_second_order: If true, it is comparable by differences of second order, too.
         fine_error: Error against the nearer of the differences at 1e-7 and 1e-8; infinite if they are not computed.
     """
 
@@ -189,6 +196,7 @@ class Result(NamedTuple):
     obstacle: str
     error: float
     has_wrong_sign: bool
+    agrees_in_second_order: bool
     fine_error: float = float("inf")
 
     @property
@@ -218,10 +226,11 @@ class Comparison:
 
 
 def compare_slopes(
-    name: str, gradient: float, slopes_at: Callable[[Sequence[float]], tuple[np.ndarray, np.ndarray]]
+    name: str, gradient: float, ends_at: Callable[[Sequence[float]], tuple[np.ndarray, np.ndarray]]
 ) -> Result:
     """Compare a derivative with the central differences at some steps."""
-    slopes, has_same_modes = slopes_at(STEPS)
+    ends, has_same_modes = ends_at(STEPS)
+    slopes, plain_slopes = (ends @ weights / np.array(STEPS) for weights in (FOURTH_ORDER, SECOND_ORDER))
     size = max(1.0, abs(slopes[1]))
     obstacle, fine_error = "", float("inf")
     if np.isnan(slopes).any():
@@ -231,12 +240,14 @@ def compare_slopes(
     elif np.ptp(slopes) > AGREEMENT * size:
         obstacle = "differences"
     if obstacle in ("modes", "differences"):
-        fine, has_same_modes = slopes_at(FINE_STEPS)
+        ends, has_same_modes = ends_at(FINE_STEPS)
+        fine = ends @ SECOND_ORDER / np.array(FINE_STEPS)
         errors = np.abs(gradient - fine) / np.maximum(1.0, np.abs(fine))
         fine_error = float(np.nanmin(np.where(has_same_modes, errors, np.inf)))
     error = float(np.min(np.abs(gradient - slopes[1:]))) / size
     has_wrong_sign = gradient * slopes[1] < 0 and min(abs(gradient), abs(slopes[1])) > BAR
-    return Result(name, obstacle, error, bool(has_wrong_sign), fine_error)
+    agrees = not obstacle and bool(np.ptp(plain_slopes) <= AGREEMENT * size)
+    return Result(name, obstacle, error, bool(has_wrong_sign), agrees, fine_error)
 
 
 def compare(of: Scene, seed: int) -> Comparison | None:
@@ -263,19 +274,18 @@ def compare(of: Scene, seed: int) -> Comparison | None:
     result = Comparison(bool(is_flat), is_clean and int(status.regularized_impacts) == 0)
     for name in values:
 
-        def slopes_at(steps: Sequence[float], name: str = name) -> tuple[np.ndarray, np.ndarray]:
-            """Return central differences, NaN after failures, and whether modes on both sides are the motion's own."""
-            shifts = torch.tensor([sign * h for h in steps for sign in (1, -1)], dtype=DOUBLE)
+        def ends_at(steps: Sequence[float], name: str = name) -> tuple[np.ndarray, np.ndarray]:
+            """Return the ends of shifted motions, NaN after failures, and whether all have the motion's own modes."""
+            shifts = torch.tensor([shift * h for h in steps for shift in SHIFTS], dtype=DOUBLE)
             moved = {key: value.expand(len(shifts), *value.shape[1:]).clone() for key, value in values.items()}
             moved[name] += shifts.reshape(-1, *[1] * (along[name].dim() - 1)) * along[name]
             sides = motions.rollout(moved)
-            ends = torch.where(sides.status.converged, final(sides), torch.nan).reshape(-1, 2)
+            ends = torch.where(sides.status.converged, final(sides), torch.nan).reshape(-1, len(SHIFTS))
             same = np.array([modes == own[0] for modes in motions.modes(moved, sides)[0]])
-            has_same_modes = same[::2] & same[1::2]
-            return ((ends[:, 0] - ends[:, 1]) / (2 * torch.tensor(steps, dtype=DOUBLE))).numpy(), has_same_modes
+            return ends.numpy(), same.reshape(-1, len(SHIFTS)).all(1)
 
         gradient = float((gradients[name] * along[name]).sum())
-        result.results.append(compare_slopes(name, gradient, slopes_at))
+        result.results.append(compare_slopes(name, gradient, ends_at))
     return result
 
 
@@ -292,9 +302,10 @@ def line(seed: int, kinds: Sequence[str] = (), shapes: Sequence[str] = SHAPES) -
 
 def print_table(lines: list[dict]) -> float:
     """Print the shares of comparable and of right derivatives by kind; returns the latter of all but flat contact."""
-    # By kind: scenes, those with flat contact, derivatives of the others, comparable, within the bar, wrong sign, those
-    # that are not comparable by the reason, and those of the last two reasons that smaller steps confirm.
-    counts = {kind: np.zeros(10, int) for kind in (*KINDS, "flat contact")}
+    # By kind: scenes, those with flat contact, derivatives of the others, comparable, within the bar, comparable in
+    # second order, wrong sign, those that are not comparable by the reason, and those of the last two reasons that
+    # smaller steps confirm.
+    counts = {kind: np.zeros(11, int) for kind in (*KINDS, "flat contact")}
     errors = []
     for entry in lines:
         if entry["failed"]:
@@ -307,6 +318,7 @@ def print_table(lines: list[dict]) -> float:
                 1,
                 result.is_comparable,
                 result.is_comparable and not is_wrong,
+                result.agrees_in_second_order,
                 result.is_comparable and result.has_wrong_sign and entry["clean"],
                 *(result.obstacle == obstacle for obstacle in OBSTACLES),
                 not result.is_comparable and result.is_confirmed,
@@ -317,11 +329,22 @@ def print_table(lines: list[dict]) -> float:
                 print(f"seed {entry['scene']}, {kind}, {entry['steps']} steps: {result.name} off by {result.error:.1e}")
             if not result.is_confirmed and not is_wrong and not entry["flat"]:
                 print(f"seed {entry['scene']}, {entry['kind']}: {result.name} is not confirmed ({result.obstacle})")
-    heads = ("scenes", "flat", "derivatives", "comparable", "within 1e-5", "wrong sign", *OBSTACLES, "confirmed")
-    print(f"{'':<14}" + "".join(f"{head:>12}" for head in heads))
+    heads = (
+        "scenes",
+        "flat",
+        "derivatives",
+        "comparable",
+        "within 1e-5",
+        "2nd order",
+        "wrong sign",
+        *OBSTACLES,
+        "confirmed",
+    )
+    print(f"{'':<14}" + "".join(f"{head:>12}" for head in (*heads, "confirmed")))
     counts["all but flat"] = np.sum([counts[kind] for kind in KINDS], axis=0)
-    for kind, (number, flat, derivatives, comparable, within, *others) in counts.items():
+    for kind, (number, flat, derivatives, comparable, within, plain, *others) in counts.items():
         columns = f"{comparable / max(derivatives, 1):>12.1%}{within / max(comparable, 1):>12.2%}"
+        columns += f"{plain / max(derivatives, 1):>12.1%}"
         columns += "".join(f"{count:>12}" for count in others)
         print(f"{kind:<14}{number:>12}{flat:>12}{derivatives:>12}{columns}")
     print(f"median error {np.median(errors):.1e}; {sum(entry['failed'] for entry in lines)} motions failed")
