@@ -281,8 +281,8 @@ def compare(of: Scene, seed: int) -> Comparison | None:
             moved[name] += shifts.reshape(-1, *[1] * (along[name].dim() - 1)) * along[name]
             sides = motions.rollout(moved)
             ends = torch.where(sides.status.converged, final(sides), torch.nan).reshape(-1, len(SHIFTS))
-            same = np.array([modes == own[0] for modes in motions.modes(moved, sides)[0]])
-            return ends.numpy(), same.reshape(-1, len(SHIFTS)).all(1)
+            same = np.array([modes == own[0] for modes in motions.modes(moved, sides)[0]]).reshape(-1, len(SHIFTS))
+            return ends.numpy(), np.asarray(same.all(1))
 
         gradient = float((gradients[name] * along[name]).sum())
         result.results.append(compare_slopes(name, gradient, ends_at))
