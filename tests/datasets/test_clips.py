@@ -165,4 +165,7 @@ def test_posts_hide_what_moves_behind_them_and_low_light_darkens():
     assert path[:, axis].min() < lines.min()
     assert lines.max() < path[:, axis].max()
     np.testing.assert_array_equal(pictures[0][~hidden], pictures[1][~hidden])
+    shaken = draw("spring", 3, noise=0.0, flicker=0.0, shake=6.0, duplicated=0.0, post=0.2)
+    edges = [np.flatnonzero((frame == 95).all((axis, 2)))[[0, -1]] for frame in shaken.frames()]
+    assert np.ptp(edges, axis=0).min() > 10  # a post stands in the scene
     assert pictures[2].mean() / pictures[0].mean() == pytest.approx(0.25, abs=0.01)

@@ -66,7 +66,8 @@ class Filming:
         quarter_turns: Quarter turns in the rotation flag of the file.
         repeat: Number of times that each frame is shown, as in a recording of a screen.
         brightness: Factor of the light; below one, the noise of the camera stays as it is.
-        post: Width of a post in front of the motion, relative to the longer side of the motion; 0 for none.
+        post: Width of a post in front of the motion, relative to the longer side of the motion; 0 for none. It stands
+            in the scene, so that it shakes with it in the picture.
     """
 
     size: tuple[int, int] = (640, 360)
@@ -179,26 +180,29 @@ class DrawnClip:
         # Each frame's noise is a random crop of one larger field.
         noise_field = random.normal(0, 1, (filming.size[1] + 64, filming.size[0] + 64, 3)).astype(np.float32)
         shakes = _shakes(random, len(self.times), filming.shake)
-        picture, post = np.zeros(0), self._post()
+        picture, (axis, begin, end) = np.zeros(0), self._post()
         for index, time in enumerate(self.times):
             if self.shown_frames[index] == index:
                 picture = painter.frame(time - exposure.duration / 2, shakes[index])
-                picture[post] = _POST_LEVEL
+                if end > begin:
+                    edges = np.arange(picture.shape[1 - axis] + 1) - shakes[index][axis]
+                    post = np.diff(edges.clip(begin, end)).astype(np.float32)
+                    post = post[None, :, None] if axis == 0 else post[:, None, None]
+                    picture += post * (_POST_LEVEL - picture)
                 picture = picture * (filming.brightness * (1 + filming.flicker * random.normal()))
                 y, x = random.integers(0, 64, 2)
                 noise = noise_field[y : y + filming.size[1], x : x + filming.size[0]] * random.choice([-1, 1])
                 picture = np.clip(picture + filming.noise * noise, 0, 255).astype(np.uint8)
             yield picture
 
-    def _post(self) -> tuple[slice, slice]:
-        """Return the rows and columns of the post, beside the middle of the longer side of the motion."""
+    def _post(self) -> tuple[int, int, int]:
+        """Return the axis that the post hides a part of, and its edges, beside the middle of the longer side."""
         path = self.positions().reshape(-1, 2)
         low, span = path.min(0), np.ptp(path, axis=0)
         axis = int(span.argmax())
         width = self.filming.post * span[axis]
         begin = round(float(low[axis] + 0.6 * span[axis] - width / 2))
-        hidden = slice(begin, begin + round(width)) if width else slice(0, 0)
-        return (slice(None), hidden) if axis == 0 else (hidden, slice(None))
+        return axis, begin, begin + round(width)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the clip as H.264 and return the path; the bytes are the same each time."""
