@@ -198,7 +198,8 @@ def flight_segments(evidence: Evidence) -> list[FlightSegment]:
     indices, times, positions, clear = _clear_samples(evidence)
     noise = float(np.median(evidence.tracks[0].sigma[indices]))
     noise = max(noise, settings.fit.min_noise * evidence.pixel, 3e-4 * float(np.ptp(positions, axis=0).max()))
-    window = parabola_window(times, positions, settings.parabola.noise_ratio * noise, True, settings.parabola)
+    ratio, sigma = settings.parabola.noise_ratio, evidence.tracks[0].sigma[indices]
+    window = parabola_window(times, positions, ratio * noise, True, settings.parabola, sigma)
     if window is None:
         raise UnsuitableError("no stretch of the track is a parabola")
     first, end = window

@@ -13,7 +13,12 @@ _EXTENSION_DIVISOR = 12  # part of a window by which it is extended at a time
 
 
 def parabola_window(
-    times: Samples, positions: Positions, noise: float, falling: bool, settings: ParabolaSettings
+    times: Samples,
+    positions: Positions,
+    noise: float,
+    falling: bool,
+    settings: ParabolaSettings,
+    sigma: Samples | None = None,
 ) -> tuple[int, int] | None:
     """Find the window of samples with the largest motion that a parabola explains within the noise.
 
@@ -28,6 +33,8 @@ def parabola_window(
         falling: If true, the acceleration must point down. A throwing hand also moves an object along a parabola, but
             with an upward acceleration.
         settings: Thresholds of the search.
+        sigma: Standard deviation of each sample where that is more than `noise`, as of an object that a post hides in
+            part, pixels.
 
     Returns:
         The first sample and one past the last; None if there is no such window.
@@ -36,9 +43,10 @@ def parabola_window(
     min_samples = min(settings.min_samples, count)
     cubic_samples = settings.cubic_samples if falling else count + 1
     best_window: tuple[int, int] | None = None
+    errors = np.full(count, noise) if sigma is None else np.maximum(noise, sigma)
     for size in {max(min_samples, count // 6), max(min_samples, count // 3), max(min_samples, 2 * count // 3)}:
         for first in range(0, count - size + 1, max(1, size // 4)):
-            window = _extend_window(times, positions, noise, (first, first + size), cubic_samples, settings)
+            window = _extend_window(times, positions, errors, (first, first + size), cubic_samples, settings)
             if window and falling and not _falls(times[slice(*window)], positions[slice(*window)], settings):
                 continue
             if window and (
@@ -48,8 +56,9 @@ def parabola_window(
     if best_window is None:
         return None
     first, last = best_window
-    start = first + departure_index(times[first:last], positions[first:last], noise, settings)
-    end = last - departure_index(-times[start:last][::-1], positions[start:last][::-1], noise, settings)
+    start = first + departure_index(times[first:last], positions[first:last], noise, settings, errors[first:last])
+    part = slice(start, last)
+    end = last - departure_index(-times[part][::-1], positions[part][::-1], noise, settings, errors[part][::-1])
     return (start, end) if end - start >= min_samples else best_window
 
 
@@ -58,6 +67,7 @@ def departure_index(
     positions: Float[np.ndarray, "samples coordinates"],
     noise: float,
     settings: ParabolaSettings = _DEFAULTS,
+    sigma: Samples | None = None,
 ) -> int:
     """Count the leading samples that do not lie on the path of the later ones.
 
@@ -70,11 +80,14 @@ def departure_index(
         positions: Observed positions, pixels; one coordinate or two.
         noise: Standard deviation of a coordinate, pixels.
         settings: Thresholds of the search.
+        sigma: Standard deviation of each sample where that is more than `noise`, pixels.
     """
     count = len(times)
     degree = 3 if count >= settings.cubic_samples else 2
     num_reference = max(2 * degree + 2, count // 2)
     covariance = _noise_covariance(times, positions, noise, degree, num_reference, settings)
+    if sigma is not None:
+        covariance = covariance + np.diag(np.maximum(sigma**2 - noise**2, 0.0))
     for index in range(count - num_reference - 4, -1, -1):
         powers = np.vander(times[index:] - times[index], degree + 1, increasing=True)
         prediction = np.hstack([np.eye(4), -powers[:4] @ np.linalg.pinv(powers[4:])])
@@ -133,7 +146,7 @@ def _motion_score(positions: np.ndarray, window: tuple[int, int]) -> float:
 def _extend_window(
     times: np.ndarray,
     positions: np.ndarray,
-    noise: float,
+    noise: np.ndarray,
     window: tuple[int, int],
     cubic_samples: int,
     settings: ParabolaSettings,
@@ -152,19 +165,18 @@ def _extend_window(
     max_error = settings.max_residual * noise
     coefficients = fit()
     powers = np.vander(times[first:last] - times[first], len(coefficients), increasing=True)
-    errors = np.abs(positions[first:last] - powers @ coefficients)
-    if np.median(errors) > settings.max_median_residual * noise or errors.max() > 2 * max_error:
+    errors = np.abs(positions[first:last] - powers @ coefficients) / noise[first:last, None]
+    if np.median(errors) > settings.max_median_residual or errors.max() > 2 * settings.max_residual:
         return None
     while True:
         coefficients = fit()
         # All further samples on the present path are added at once, but no more than a fraction of the window, since an
         # extrapolation drifts.
         reach = max(1, (last - first) // _EXTENSION_DIVISOR)
-        powers = np.vander(
-            times[max(first - reach, 0) : last + reach] - times[first], len(coefficients), increasing=True
-        )
-        fits = np.abs(positions[max(first - reach, 0) : last + reach] - powers @ coefficients).max(1) < max_error
-        before, after = fits[: first - max(first - reach, 0)][::-1], fits[len(fits) - len(times[last : last + reach]) :]
+        neighbors = slice(max(first - reach, 0), last + reach)
+        powers = np.vander(times[neighbors] - times[first], len(coefficients), increasing=True)
+        fits = np.abs(positions[neighbors] - powers @ coefficients).max(1) < max_error[neighbors]
+        before, after = fits[: first - neighbors.start][::-1], fits[len(fits) - len(times[last : last + reach]) :]
         steps = [int(part.argmin()) if not part.all() else len(part) for part in (before, after)]
         first, last = first - steps[0], last + steps[1]
         if not any(steps):

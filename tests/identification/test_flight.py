@@ -114,3 +114,20 @@ def test_an_invisible_release_is_named_with_the_time_that_it_is_taken_for():
     result = identify([late], "projectile", clip.known, size=clip.filming.size)
     assert any("Its release is not visible" in warning for warning in result.warnings)
     assert "before it is first seen" in result.parameters["angle"].meaning
+
+
+def test_a_flight_goes_on_behind_a_post():
+    """Beside the post the ball is hidden in part and beside its path, as its sigma says; the flight began before it."""
+    clip = draw("projectile", 20)
+    (track,) = tracks_of(clip, 20)
+    flying = np.flatnonzero(clip.times > clip.motion.release)
+    first = flying[len(flying) // 3]
+    positions, sigma = track.positions.copy(), track.sigma.copy()
+    hidden = np.isin(np.arange(len(track)), np.arange(first + 1, first + 12))
+    aside = [first, first + 12]
+    positions[aside] += 0.25 * track.radius
+    sigma[aside] = 0.25 * track.radius
+    sigma[hidden] = np.inf
+    speed, angle = launched(clip, replace(track, positions=positions, sigma=sigma, observed=track.observed & ~hidden))
+    assert abs(speed - 1) < 0.03
+    assert abs(angle) < 1.5
