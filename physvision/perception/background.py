@@ -60,22 +60,31 @@ def survey_background(frames: Iterable[tuple[float, np.ndarray]], settings: Back
     return BackgroundSurvey(np.stack(samples), np.array(times), np.array(changes))
 
 
-def find_enhancement(samples: Images, settings: BackgroundSettings) -> tuple[float, float] | None:
-    """Return the blur, px, and the gain that noisy frames need; None if they are not noisy or a blur does not help.
-
-    A sensor's noise in low light and the dithering of a palette differ from pixel to pixel, so that a blur of a pixel
-    or two averages them out; changes by a moving camera or by light stay. After that a dark picture is brightened:
-    contrasts are then those of any other.
+def brightening_gain(samples: Images, settings: BackgroundSettings) -> float:
+    """Return the factor by which a dark picture is brightened, so that contrasts are those of any other; 1 if none.
 
     Args:
         samples: Frames spread over the whole clip.
-        settings: Blurs and gains to select from, and the noise that is usual.
+        settings: Level below which a picture is dark, and largest factor.
     """
     brightest = float(np.quantile(samples[:, ::4, ::4], 0.999))
-    gain = min(settings.max_gain, 255 / max(brightest, 1.0)) if brightest < settings.max_dark_level else 1.0
+    return min(settings.max_gain, 255 / max(brightest, 1.0)) if brightest < settings.max_dark_level else 1.0
+
+
+def find_enhancement(samples: Images, settings: BackgroundSettings) -> tuple[float, float] | None:
+    """Return the blur, px, and the gain of noisy or dark frames; None if they are neither, or a blur does not help.
+
+    A sensor's noise in low light and the dithering of a palette differ from pixel to pixel, so that a blur of a pixel
+    or two averages them out; changes by a moving camera stay, and those of the light are no noise.
+
+    Args:
+        samples: Frames spread over the whole clip, of a static camera or registered.
+        settings: Blurs and gains to select from, and the noise that is usual.
+    """
+    gain = brightening_gain(samples, settings)
     unblurred = gain * _mean_deviation(samples[:, ::4, ::4])
     if unblurred < settings.min_enhanced_noise:
-        return None
+        return (settings.smoothing[0], gain) if gain > 1 else None
 
     def noise(smoothing: float) -> float:
         return _mean_deviation(np.stack([enhance(sample, smoothing, gain)[::4, ::4] for sample in samples]))
@@ -84,7 +93,9 @@ def find_enhancement(samples: Images, settings: BackgroundSettings) -> tuple[flo
     goal = max(usual, settings.noise_floor_ratio * noise(settings.smoothing[-1]))
     goal = min(goal, settings.max_noise_ratio * unblurred)
     smoothing = next((smoothing for smoothing in settings.smoothing if noise(smoothing) < goal), None)
-    return None if smoothing is None else (smoothing, gain)
+    if smoothing is None:
+        return (settings.smoothing[0], gain) if gain > 1 else None
+    return smoothing, gain
 
 
 @dataclass(frozen=True)
@@ -246,8 +257,14 @@ def _deviation(samples: Iterable[np.ndarray], median: np.ndarray) -> np.ndarray:
 
 
 def _mean_deviation(samples: np.ndarray) -> float:
-    """Return a typical pixel's standard deviation by its mean deviation: few levels of a dither are its median."""
-    return 1.2533 * float(np.median(_deviation(samples, _median(samples)).mean(0)))
+    """Return a typical pixel's standard deviation by its mean deviation: few levels of a dither are its median.
+
+    What changes all of the picture alike, as a light does, is left out.
+    """
+    levels = samples.astype(np.float32)
+    brightness = levels.mean((1, 2), keepdims=True).clip(min=1e-3)
+    levels *= np.median(brightness, axis=0) / brightness
+    return 1.2533 * float(np.median(_deviation(levels, np.median(levels, axis=0)).mean(0)))
 
 
 def _resolve_ambiguity(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from physvision.core import VideoError
-from physvision.perception.background import Background, BackgroundSurvey, find_enhancement, survey_background
+from physvision.perception.background import (
+    Background,
+    BackgroundSurvey,
+    brightening_gain,
+    find_enhancement,
+    survey_background,
+)
 from physvision.perception.camera_jitter import moving_camera_error
 from physvision.perception.frame_source import FrameSource
 from physvision.perception.settings import PerceptionSettings
@@ -19,7 +26,7 @@ class Scene:
     """Frames of a clip that are ready to be compared with their background.
 
     Attributes:
-        source: Frames as they were filmed; noisy ones are smoothed, and brightened if dark.
+        source: Frames as they were filmed; noisy and dark ones are smoothed, and dark ones brightened.
         frames: Frames to analyze; those of a hand-held camera are registered.
         background_survey: Times and changes of all frames.
         background: Background of the clip.
@@ -66,10 +73,11 @@ class Scene:
         """Notes on noise: how far the frames are smoothed, and the contrast below which objects are lost."""
         notes = []
         if self.source.smoothing:
-            brightened = f", and brightened {self.source.gain:.1f} times" if self.source.gain > 1 else ""
+            gain, smoothed = self.source.gain, f"it is smoothed by {shrink * self.source.smoothing:g} pixels"
             notes.append(
-                "The picture is noisy, as in low light or of a GIF with few colors; it is smoothed by "
-                f"{shrink * self.source.smoothing:g} pixels{brightened}."
+                f"The picture is dark; {smoothed}, and brightened {gain:.1f} times."
+                if gain > 1
+                else f"The picture is noisy, as of a GIF with few colors; {smoothed}."
             )
         if self.is_noisy:
             contrast = self.contrast / self.source.gain
@@ -82,7 +90,9 @@ class Scene:
 
 
 def prepare_scene(source: FrameSource, settings: PerceptionSettings) -> Scene:
-    """Estimate the background; noisy frames are enhanced, those of a moving camera registered.
+    """Estimate the background; frames of a moving camera are registered, noisy and dark ones enhanced.
+
+    A moving camera changes every pixel, as noise does, so that noise is judged after the registration.
 
     Raises:
         VideoError: There is no static background, and the frames cannot be registered.
@@ -96,25 +106,31 @@ def prepare_scene(source: FrameSource, settings: PerceptionSettings) -> Scene:
         scene = Scene(source, source, background_survey, background, settings)
     except VideoError as error:
         failure = error
-    if not source.smoothing and (scene is None or scene.is_noisy):
-        enhancement = find_enhancement(background_survey.samples, settings.background)
+        with suppress(VideoError):
+            scene = _registered_scene(source, len(background_survey.times), settings)
+    samples = background_survey.samples if scene is None else scene.background_survey.samples
+    is_dark = brightening_gain(samples, settings.background) > 1
+    if not source.smoothing and (scene is None or scene.is_noisy or is_dark):
+        enhancement = find_enhancement(samples, settings.background)
         if enhancement is not None:
             smoothing, gain = enhancement
             return prepare_scene(replace(source, smoothing=smoothing, gain=gain), settings)
-    if scene is not None:
-        return scene
-    try:
-        frames = stabilize(source, len(background_survey.times), settings)
-    except VideoError as error:
-        raise failure or error from None
+    if scene is None:
+        assert failure is not None
+        raise failure
+    return scene
+
+
+def _registered_scene(source: FrameSource, count: int, settings: PerceptionSettings) -> Scene:
+    """Return the scene of a moving camera, whose frames are registered.
+
+    Raises:
+        VideoError: The frames cannot be registered.
+    """
+    frames = stabilize(source, count, settings)
     background_survey = survey_background(frames, settings.background)
-    return Scene(
-        source,
-        frames,
-        background_survey,
-        Background(background_survey.samples, settings.background, settings.jitter),
-        settings,
-    )
+    background = Background(background_survey.samples, settings.background, settings.jitter)
+    return Scene(source, frames, background_survey, background, settings)
 
 
 def _check_uncorrected_shift(source: FrameSource, background: Background, settings: PerceptionSettings) -> None:
@@ -125,7 +141,7 @@ def _check_uncorrected_shift(source: FrameSource, background: Background, settin
     """
     limit, corner_shift = settings.jitter.max_uncorrected, background.corner_shift
     is_undone = background.jitter_coverage >= settings.stabilization.min_registered
-    if is_undone or (corner_shift is not None and corner_shift < limit):
+    if is_undone or (corner_shift is not None and corner_shift < limit and not background.has_jitter):
         return
     shifts = camera_shifts(source, settings)
     observed = np.isfinite(shifts).all(1)

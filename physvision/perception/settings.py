@@ -27,7 +27,7 @@ class BackgroundSettings:
             suffices is used. Raising them loses small objects.
         max_noise_ratio: Remaining fraction of the noise above which frames are not smoothed: what changes is no noise.
         noise_floor_ratio: Noise relative to that after the largest blur at which a smaller blur suffices, too.
-        max_dark_level: Brightest level up to which a noisy picture is dark, and brightened.
+        max_dark_level: Brightest level up to which a picture is dark, and brightened.
         max_gain: Largest factor by which it is brightened.
         min_jitter: Standard deviation of the camera shift above which jitter is compensated, px; the estimates of a
             static camera scatter by a few hundredths. Raising it leaves jitter in the tracks.

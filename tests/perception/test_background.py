@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from physvision.perception.background import Background
+from physvision.perception.background import Background, find_enhancement
 from physvision.perception.camera_jitter import JitterEstimator
-from physvision.perception.settings import JitterSettings
+from physvision.perception.settings import BackgroundSettings, JitterSettings
 
 WALL, GREEN, DARK_GREEN = (170, 160, 165), (10, 135, 35), (10, 105, 28)
 SAMPLES = 48
@@ -108,3 +108,17 @@ def test_what_is_thin_and_stands_still_before_a_flicker_stays():
         frames.append(np.clip(frame + random.normal(0, 3, frame.shape), 0, 255).astype(np.uint8))
     picture = Background(np.stack(frames)).image
     assert (np.abs(picture[post] - DARK_GREEN).max(-1) < 60).all()
+
+
+def test_light_that_flickers_is_no_noise():
+    """By light that changes by a tenth, a dark picture is brightened, and smoothed as far as its noise needs it."""
+    random = np.random.default_rng(0)
+    levels = random.uniform(20, 50, (96, 128, 1)) * np.ones(3)
+    gains = 1 + 0.1 * random.normal(size=(SAMPLES, 1, 1, 1))
+    samples = (gains * levels).clip(0, 255)
+    settings = BackgroundSettings()
+    assert find_enhancement(samples.round().astype(np.uint8), settings) == (settings.smoothing[0], settings.max_gain)
+    noisy = random.normal(samples, 3).clip(0, 255).round().astype(np.uint8)
+    enhancement = find_enhancement(noisy, settings)
+    assert enhancement is not None
+    assert enhancement[0] > settings.smoothing[0]

@@ -335,3 +335,13 @@ def test_a_thing_that_gets_smaller_on_its_way_is_followed_from_the_beginning():
     assert np.flatnonzero(track.observed)[0] <= first + 2
     # As large as what a hand might add is its error, and not as large as the ball.
     assert track.sigma[track.observed].max() < 0.4 * track.radius
+
+
+def test_a_dark_picture_is_brightened_also_without_noise(tmp_path):
+    """A block in a quarter of the light, of a few levels' contrast: compression changes it as much as it moves."""
+    clip = draw("slide", 20, brightness=0.25, flicker=0.08)
+    (track,) = find_tracks(clip.write(tmp_path / "clip.mp4"))
+    errors, visible = _errors(clip, track)
+    assert visible > 0.9
+    assert np.sqrt(np.square(errors).mean()) < 1.2
+    assert any("picture is dark" in note for note in track.notes)

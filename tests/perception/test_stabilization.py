@@ -68,6 +68,20 @@ def test_a_hand_that_shakes_and_turns():
     assert any("background is registered" in note for note in track.notes)
 
 
+def test_a_hand_that_shakes_before_a_textured_wall():
+    """What shakes changes every pixel of a texture, as noise does; smoothed, it had too few corners."""
+    random, times = np.random.default_rng(2), np.arange(COUNT) / FPS
+    texture = cv2.GaussianBlur(random.normal(0, 1, (SIZE[1], SIZE[0])), (0, 0), 1.2)
+    wall = 150 + 6 * (texture / texture.std())[..., None] * np.ones(3)
+    shifts = 4 * np.stack([np.sin(4.4 * times), np.cos(6.9 * times)], 1) + random.normal(0, 1.2, (COUNT, 2))
+    clip, positions = filmed(shifts, np.zeros(COUNT), wall.clip(0, 255).astype(np.uint8))
+    (track,) = find_tracks(clip)
+    errors = (track.positions - positions)[track.observed]
+    errors -= np.median(errors, axis=0)
+    assert np.sqrt((errors**2).sum(1).mean()) < 0.3
+    assert not any("smoothed" in note for note in track.notes)
+
+
 def test_a_hand_that_shakes_before_a_plain_wall():
     """Too few corners to show that the camera moves; it was taken for static, and the ball had all of the shake."""
     times = np.arange(COUNT) / FPS
