@@ -17,6 +17,7 @@ from physvision.perception.hand_occlusion import HandTracker
 from physvision.perception.refinement import Detection, Localizer, Target, unwrap_orientation
 from physvision.perception.scene import prepare_scene
 from physvision.perception.settings import DEFAULT_SETTINGS, PerceptionSettings, TrackSettings
+from physvision.perception.static_occlusion import occluded_pixels, visible_offset
 from physvision.perception.track import Track, apply_cadence, estimate_noise, repair_timestamps
 from physvision.perception.track_selection import filter_tracklets, preview_tracklets, select_tracklets
 from physvision.perception.tracklets import Tracklet, TrackletBuilder, detect_blobs
@@ -110,6 +111,7 @@ class _Analysis:
         background_survey: Times and changes of all frames.
         background: Background of the clip.
         alignments: Alignment of each frame.
+        visits: Number of frames in which each pixel differs from the background.
         on_progress: Function that is called with the progress.
     """
 
@@ -122,6 +124,7 @@ class _Analysis:
         self.source, self.frames = self.scene.source, self.scene.frames
         self.background_survey, self.background = self.scene.background_survey, self.scene.background
         self.alignments: list[Alignment] = []
+        self.visits = np.zeros(self.background.image.shape[:2], np.int32)
         self._paths: list[np.ndarray] = []
 
     def _report(self, number: int, begin: float, fraction: float, builder: TrackletBuilder | None = None) -> None:
@@ -155,6 +158,7 @@ class _Analysis:
             difference = background.difference(aligned)
             blobs = detect_blobs(aligned, difference, background.threshold, background.image_uint8, association)
             builder.add(number, time, blobs)
+            self.visits += difference > background.threshold
         return builder.tracklets()
 
     def select(
@@ -230,6 +234,11 @@ class _Analysis:
         sigma = np.hypot(sigma, np.where(is_biased, 0.5 * radius * area_error, 0.0))
         items = [item for item, flag in zip(detections, complete, strict=True) if flag and item is not None]
         angles, axis_ratios = np.array([(item.angle, item.axis_ratio) for item in items]).T
+        if np.median(axis_ratios) < self.settings.refinement.min_axis_ratio:
+            disc = radius / self.shrink
+            occluded = occluded_pixels(self.visits, image_positions[complete], disc, self.settings.occlusion)
+            offsets = [visible_offset(occluded, position, disc) for position in image_positions[observed]]
+            sigma[observed] = np.hypot(sigma[observed], self.shrink * np.array(offsets))
         angle = unwrap_orientation(angles, axis_ratios, self.settings.refinement.min_axis_ratio)
         if angle is not None:
             angle = np.interp(frames, frames[complete], angle, np.nan, np.nan)

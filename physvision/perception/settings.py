@@ -193,6 +193,21 @@ class RefinementSettings:
 
 
 @dataclass(frozen=True)
+class OcclusionSettings:
+    """Thresholds of static things in front of a motion.
+
+    Attributes:
+        core_radius: Part of an object's radius within which it covers all pixels.
+        min_passages: Frames in which an object passes a pixel that may be hidden. Raising it misses narrow posts.
+        max_visible: Part of these frames in which it may be seen there.
+    """
+
+    core_radius: float = 0.8
+    min_passages: int = 2
+    max_visible: float = 0.2
+
+
+@dataclass(frozen=True)
 class HandSettings:
     """Tuning numbers of tracking an object back into the hand that releases it.
 
@@ -345,6 +360,7 @@ class PerceptionSettings:
         association: Blob detection and tracklets.
         selection: Choice of the moving objects.
         refinement: Subpixel localization.
+        occlusion: Static things in front of the motion.
         hand: Tracking back into the releasing hand.
         track: Assembly of tracks.
         cadence: Conversions of the frame rate.
@@ -358,6 +374,7 @@ class PerceptionSettings:
     association: AssociationSettings = AssociationSettings()
     selection: SelectionSettings = SelectionSettings()
     refinement: RefinementSettings = RefinementSettings()
+    occlusion: OcclusionSettings = OcclusionSettings()
     hand: HandSettings = HandSettings()
     track: TrackSettings = TrackSettings()
     cadence: CadenceSettings = CadenceSettings()

@@ -337,6 +337,22 @@ def test_a_thing_that_gets_smaller_on_its_way_is_followed_from_the_beginning():
     assert track.sigma[track.observed].max() < 0.4 * track.radius
 
 
+def test_a_ball_that_a_narrow_post_hides_in_part_says_how_unsure_its_place_is():
+    """A ball that swings behind a post half as wide as its radius; the center of what shows is beside its own."""
+    random, rows, columns = np.random.default_rng(0), *(np.mgrid[:120, :240] + 0.5)
+    times = np.arange(120) / 30
+    x = 120 + 60 * np.cos(3 * times)
+    frames = 160.0 - 110 * np.clip(20.5 - np.hypot(columns - x[:, None, None], rows - 60), 0, 1)
+    frames[:, :, 126:136] = 95
+    noisy = random.normal(frames[..., None].repeat(3, -1), 2).clip(0, 255).astype(np.uint8)
+    (track,) = find_tracks(Clip(torch.from_numpy(noisy), torch.from_numpy(times)))
+    errors = np.linalg.norm(track.positions - np.stack([x, np.full(120, 60.0)], 1), axis=1)[track.observed]
+    assert errors.max() > 4.0
+    assert (errors / track.sigma[track.observed]).max() < 4.0
+    assert np.median(errors[np.abs(x[track.observed] - 131) > 28]) < 0.2
+    assert np.median(track.sigma[track.observed][np.abs(x[track.observed] - 131) > 28]) < 0.2
+
+
 def test_a_dark_picture_is_brightened_also_without_noise(tmp_path):
     """A block in a quarter of the light, of a few levels' contrast: compression changes it as much as it moves."""
     clip = draw("slide", 20, brightness=0.25, flicker=0.08)
