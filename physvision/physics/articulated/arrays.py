@@ -123,6 +123,8 @@ CONTACT_MEMORY = {
     "detection.monitored": field("whole", "candidates"),  # candidates that may end the flight
     "detection.bounding_radius": field("scalar", "shapes"),
     "detection.group_separation": field("scalar", "groups"),  # lower bound of the separations of a pair of shapes
+    "detection.near_group": field("whole", "groups"),  # the first one from here on that is near, or their number
+    "detection.near_slack": field("scalar"),  # by how much separations may fall before others are near
     "detection.penetration": field("scalar"),  # largest of all pairs
     "detection.link_extent": field("scalar", "links"),  # largest distance from the joint to anything the link carries
     "detection.link_displacement": field("scalar", "links"),  # largest displacement of its shapes
@@ -142,7 +144,9 @@ CONTACT_MEMORY = {
     "detection.cached_normal": field("vec3", "pairs"),
     "detection.cached_separation": field("scalar", "pairs"),
     "detection.manifold_corner": field("whole", "pairs"),  # in the other rows of the group
-    "detection.held_separation": field("scalar", "pairs"),  # largest of the rows of a group that are held, or -1
+    # Pairs of convex shapes in contact whose other features may arrive, and the largest separation of their contacts.
+    "detection.watched_group": field("whole", "groups"),
+    "detection.held_separation": field("scalar", "groups"),
     "detection.start_rotation": field("mat33", "shapes"),  # at the start of the flight
     "detection.start_origin": field("vec3", "shapes"),
     # Constraint blocks of an event. A contact is a block of three rows: normal and two tangents.

@@ -1,6 +1,8 @@
 """Broad phase: lower bounds of separations, and bounds of how far shapes can move in a flight, to skip most pairs.
 
-All pairs of features of two shapes are a group, for which the bounding spheres of the shapes are compared.
+All pairs of features of two shapes are a group, for which the bounding spheres of the shapes are compared. Of many
+groups most are far: those that are near are listed, and the list holds until shapes may have moved as far as it
+reaches.
 """
 
 import warp as wp
@@ -63,8 +65,44 @@ def separation_along_cached_normal(contact: Contact, s: System, world: int, pair
 
 
 @wp.func
+def bounded_separation(contact: Contact, s: System, world: int, group: int, threshold: scalar):
+    """Return a lower bound of the separations of a group, a better one if the first is not above `threshold`."""
+    bound = min_separation(contact, s, world, group)
+    if wp.static(convex_pairs):
+        pair = s.model.groups.start[group]
+        if bound <= threshold and s.model.pairs.kind[pair] == CONVEX:
+            bound = wp.max(bound, separation_along_cached_normal(contact, s, world, pair))
+    return bound
+
+
+@wp.func
+def list_near_groups(contact: Contact, s: System, world: int, threshold: scalar, reach: scalar):
+    """List the groups that may be as close as `reach`; those closer than `threshold` have their separations already."""
+    near = wp.int32(s.model.groups.count)
+    for backwards in range(s.model.groups.count):
+        group = s.model.groups.count - 1 - backwards
+        bound = bounded_separation(contact, s, world, group, reach)
+        # NaN is near.
+        if not (bound > reach):
+            near = group
+            if bound > threshold:
+                contact.detection.group_separation[world, group] = bound
+        contact.detection.near_group[world, group] = near
+    contact.detection.near_slack[world] = reach
+
+
+@wp.func
+def next_near_group(contact: Contact, s: System, world: int, group: int):
+    """Return the first group from `group` on that is near, or their number if there is none."""
+    near = wp.int32(group)
+    if group < s.model.groups.count:
+        near = contact.detection.near_group[world, group]
+    return near
+
+
+@wp.func
 def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold: scalar):
-    """Return the first candidate from `pair` on whose group may be as close as `threshold`.
+    """Return the first candidate from `pair` on whose group may be as close as `threshold`, which is within the slack.
 
     Updates group separations.
     """
@@ -73,17 +111,25 @@ def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold
     while is_searching:
         is_searching = bool(False)
         if candidate < s.model.pairs.count:
-            group = s.model.pairs.group[candidate]
+            group = wp.int32(s.model.pairs.group[candidate])
             if candidate == s.model.groups.start[group]:
-                bound = min_separation(contact, s, world, group)
-                if wp.static(convex_pairs):
-                    if bound <= threshold and s.model.pairs.kind[candidate] == CONVEX:
-                        bound = wp.max(bound, separation_along_cached_normal(contact, s, world, candidate))
-                contact.detection.group_separation[world, group] = bound
-                if bound > threshold:
-                    candidate = s.model.groups.start[group + 1]
-                    is_searching = bool(True)
+                group = next_near_group(contact, s, world, group)
+                candidate = s.model.groups.start[group]
+                if group < s.model.groups.count:
+                    bound = bounded_separation(contact, s, world, group, threshold)
+                    contact.detection.group_separation[world, group] = bound
+                    if bound > threshold:
+                        candidate = s.model.groups.start[group + 1]
+                        is_searching = bool(True)
     return candidate
+
+
+@wp.func
+def first_candidate(contact: Contact, s: System, world: int, threshold: scalar):
+    """Return the first candidate whose group may be as close as `threshold`, by a new list if the last does not hold."""
+    if not (contact.detection.near_slack[world] >= threshold):
+        list_near_groups(contact, s, world, threshold, threshold)
+    return next_candidate(contact, s, world, 0, threshold)
 
 
 @wp.func
@@ -98,7 +144,8 @@ def update_link_displacements(
 ):
     """Compute for every link an upper bound of the displacement of its shapes in a flight of time t.
 
-    A point that rotates about a joint is no farther from it than the sum of the lengths on the way outward.
+    Returns the largest. A point that rotates about a joint is no farther from it than the sum of the lengths on the way
+    outward.
     """
     for i in range(tree.links):
         contact.detection.link_extent[world, i] = scalar(0.0)
@@ -116,6 +163,7 @@ def update_link_displacements(
             contact.detection.link_extent[world, parent] = wp.max(
                 contact.detection.link_extent[world, parent], distance
             )
+    largest = scalar(0.0)
     for i in range(tree.links):
         start = tree.first_velocity[i]
         total = scalar(0.0)
@@ -127,6 +175,8 @@ def update_link_displacements(
                 displacement = displacement * contact.detection.link_extent[world, i]
             total += displacement
         contact.detection.link_displacement[world, i] = total
+        largest = wp.max(largest, total)
+    return largest
 
 
 @wp.func

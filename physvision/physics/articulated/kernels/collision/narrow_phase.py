@@ -42,30 +42,36 @@ MAX_MANIFOLD_SEPARATION = wp.constant(scalar(COLLISION.max_manifold_separation))
 
 
 @wp.func
+def update_link_pose(tree: Tree, contact: Contact, world: int, i: int, q: Array3d, row: int):
+    """Compute pose and rotation of link i at q[row] from those of its parent."""
+    joint = tree.joint[i]
+    p = tree.first_position[i]
+    rotation = tree.rotation[world, i]
+    offset = tree.offset[world, i]
+    if joint == REVOLUTE:
+        rotation = rotated_about_z(rotation, q[world, row, p])
+    elif joint == PRISMATIC:
+        offset = offset + q[world, row, p] * vec3(rotation[2, 0], rotation[2, 1], rotation[2, 2])
+    else:
+        if joint == FREE:
+            offset = offset + transpose_product(rotation, read3(q, world, row, p))
+            p += 3
+        rotation = wp.transpose(quaternion_matrix(read4(q, world, row, p))) * rotation
+    link_rotation = wp.transpose(rotation)
+    parent = tree.parent[i]
+    if parent >= 0:
+        parent_rotation = contact.detection.link_rotation[world, parent]
+        offset = contact.detection.link_origin[world, parent] + parent_rotation * offset
+        link_rotation = parent_rotation * link_rotation
+    contact.detection.link_rotation[world, i] = link_rotation
+    contact.detection.link_origin[world, i] = offset
+
+
+@wp.func
 def update_poses(tree: Tree, contact: Contact, s: System, world: int, q: Array3d, row: int):
     """Compute pose and rotation of every link and shape at q[row]; the factorization of the dynamics is not touched."""
     for i in range(tree.links):
-        joint = tree.joint[i]
-        p = tree.first_position[i]
-        rotation = tree.rotation[world, i]
-        offset = tree.offset[world, i]
-        if joint == REVOLUTE:
-            rotation = rotated_about_z(rotation, q[world, row, p])
-        elif joint == PRISMATIC:
-            offset = offset + q[world, row, p] * vec3(rotation[2, 0], rotation[2, 1], rotation[2, 2])
-        else:
-            if joint == FREE:
-                offset = offset + transpose_product(rotation, read3(q, world, row, p))
-                p += 3
-            rotation = wp.transpose(quaternion_matrix(read4(q, world, row, p))) * rotation
-        link_rotation = wp.transpose(rotation)
-        parent = tree.parent[i]
-        if parent >= 0:
-            parent_rotation = contact.detection.link_rotation[world, parent]
-            offset = contact.detection.link_origin[world, parent] + parent_rotation * offset
-            link_rotation = parent_rotation * link_rotation
-        contact.detection.link_rotation[world, i] = link_rotation
-        contact.detection.link_origin[world, i] = offset
+        update_link_pose(tree, contact, world, i, q, row)
     update_shape_poses(contact, s, world, contact.detection.link_rotation)
     update_limit_positions(tree, contact, s, world, q, row)
 
@@ -93,23 +99,29 @@ def copy_link_rotations(tree: Tree, work: Workspace, contact: Contact, world: in
 
 
 @wp.func
+def update_shape_pose(contact: Contact, s: System, world: int, shape: int, rotation: Mat33Array2d):
+    """Compute the pose of a shape from that of its link."""
+    orientation = s.model.shapes.rotation[world, shape]
+    offset = s.model.shapes.offset[world, shape]
+    link = s.model.shapes.link[shape]
+    # Each branch writes its own result: a matrix that one of them replaces is copied through memory.
+    if link >= 0:
+        parent_rotation = rotation[world, link]
+        contact.detection.shape_rotation[world, shape] = parent_rotation * orientation
+        contact.detection.shape_origin[world, shape] = (
+            contact.detection.link_origin[world, link] + parent_rotation * offset
+        )
+    else:
+        contact.detection.shape_rotation[world, shape] = orientation
+        contact.detection.shape_origin[world, shape] = offset
+
+
+@wp.func
 def update_shape_poses(contact: Contact, s: System, world: int, rotation: Mat33Array2d):
     """Compute the poses of shapes from those of their links."""
     contact.detection.pose_version[world] = contact.detection.pose_version[world] + 1
     for shape in range(s.model.shapes.count):
-        orientation = s.model.shapes.rotation[world, shape]
-        offset = s.model.shapes.offset[world, shape]
-        link = s.model.shapes.link[shape]
-        # Each branch writes its own result: a matrix that one of them replaces is copied through memory.
-        if link >= 0:
-            parent_rotation = rotation[world, link]
-            contact.detection.shape_rotation[world, shape] = parent_rotation * orientation
-            contact.detection.shape_origin[world, shape] = (
-                contact.detection.link_origin[world, link] + parent_rotation * offset
-            )
-        else:
-            contact.detection.shape_rotation[world, shape] = orientation
-            contact.detection.shape_origin[world, shape] = offset
+        update_shape_pose(contact, s, world, shape, rotation)
 
 
 @wp.func(inline=True)

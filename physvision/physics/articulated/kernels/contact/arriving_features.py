@@ -16,7 +16,7 @@ from ..collision.support_shapes import convex_shape, hull_table
 from ..precision import scalar
 from ..spatial.root_finding import make_bracket, narrow_bracket, secant_estimate
 from ..structs import Contact, System, Tree, Workspace
-from .flight import move_along_flight
+from .flight import move_along_flight, move_candidate_along_flight
 from .settings import SOLVER
 
 TIME_TOLERANCE = wp.constant(scalar(SOLVER.time_tolerance))
@@ -24,7 +24,6 @@ CONTACT_TOLERANCE = wp.constant(scalar(SOLVER.contact_tolerance))
 GRAZING_DISTANCE = wp.constant(scalar(SOLVER.grazing_distance))
 MAX_ITERATIONS = wp.constant(SOLVER.max_root_iterations)
 MAX_ARRIVALS = wp.constant(SOLVER.max_arrivals)
-UNWATCHED = wp.constant(scalar(-1.0))
 
 
 @wp.func
@@ -34,19 +33,17 @@ def is_convex_group(s: System, start: int):
 
 
 @wp.func
-def watch_features(contact: Contact, s: System, world: int, group: int, is_watched: bool):
-    """Store the largest separation of the pairs of a group that are active contacts; other pairs may arrive later.
+def watch_features(contact: Contact, s: System, world: int, watched: int, group: int):
+    """Watch a group as the one of number `watched`: store the largest separation of its pairs that are active contacts.
 
     A pair whose features were farther apart at the start of the flight, and which penetrates during it, has arrived.
     """
-    start = s.model.groups.start[group]
-    level = scalar(UNWATCHED)
-    if is_watched:
-        level = CONTACT_TOLERANCE * scalar(1.0)
-        for pair in range(start, s.model.groups.start[group + 1]):
-            if contact.detection.is_active[world, pair] != 0:
-                level = wp.max(level, contact.detection.separation[world, pair])
-    contact.detection.held_separation[world, start] = level
+    level = CONTACT_TOLERANCE * scalar(1.0)
+    for pair in range(s.model.groups.start[group], s.model.groups.start[group + 1]):
+        if contact.detection.is_active[world, pair] != 0:
+            level = wp.max(level, contact.detection.separation[world, pair])
+    contact.detection.watched_group[world, watched] = group
+    contact.detection.held_separation[world, watched] = level
 
 
 @wp.func(inline=True)
@@ -60,7 +57,7 @@ def store_start_poses(contact: Contact, s: System, world: int):
 @wp.func(inline=True)
 def start_separation(contact: Contact, s: System, world: int, pair: int, features: FixedFeatures):
     """Return the separation of fixed features at the start of the flight; -1 where it is not known."""
-    separation = scalar(UNWATCHED)
+    separation = scalar(-1.0)
     primitive = fixed_primitive(
         start_shape(contact, s, world, s.model.pairs.first[pair]),
         start_shape(contact, s, world, s.model.pairs.second[pair]),
@@ -86,36 +83,32 @@ def current_primitive(contact: Contact, s: System, world: int, pair: int, featur
 
 
 @wp.func(inline=True)
-def deepest_arrival(contact: Contact, s: System, world: int):
+def deepest_arrival(contact: Contact, s: System, world: int, watched: int):
     """Return the row that penetrates deepest at the current poses with features that have arrived; -1 if none does."""
     arrival = wp.int32(-1)
     lowest = scalar(-1.0) * CONTACT_TOLERANCE
-    for group in range(s.model.groups.count):
-        start = s.model.groups.start[group]
-        if is_convex_group(s, start):
-            level = contact.detection.held_separation[world, start]
-            if level != UNWATCHED:
-                for pair in range(start, s.model.groups.start[group + 1]):
-                    primitive = pair_primitive(contact, s, world, pair)
-                    separation = primitive.separation
-                    if separation < lowest:
-                        features = fix_features(
-                            convex_shape(contact, s, world, s.model.pairs.first[pair]),
-                            convex_shape(contact, s, world, s.model.pairs.second[pair]),
-                            primitive,
-                        )
-                        initial_separation = start_separation(contact, s, world, pair, features)
-                        if initial_separation > level or (
-                            initial_separation > CONTACT_TOLERANCE and separation < -level
-                        ):
-                            arrival = pair
-                            lowest = separation
+    for k in range(watched):
+        group = contact.detection.watched_group[world, k]
+        level = contact.detection.held_separation[world, k]
+        for pair in range(s.model.groups.start[group], s.model.groups.start[group + 1]):
+            primitive = pair_primitive(contact, s, world, pair)
+            separation = primitive.separation
+            if separation < lowest:
+                features = fix_features(
+                    convex_shape(contact, s, world, s.model.pairs.first[pair]),
+                    convex_shape(contact, s, world, s.model.pairs.second[pair]),
+                    primitive,
+                )
+                initial_separation = start_separation(contact, s, world, pair, features)
+                if initial_separation > level or (initial_separation > CONTACT_TOLERANCE and separation < -level):
+                    arrival = pair
+                    lowest = separation
     return arrival
 
 
 @wp.func(inline=True)
-def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int):
-    """End the flight earlier, at the impact of features that arrive before its end.
+def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world: int, row: int, watched: int):
+    """End the flight earlier, at the impact of features of watched groups that arrive before its end.
 
     Poses are left at the end of the flight, or at any other time of it without an arrival.
     """
@@ -126,7 +119,7 @@ def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world
     arrivals = wp.int32(0)
     while arrivals < MAX_ARRIVALS:
         move_along_flight(tree, work, contact, s, world, row, time)
-        arrival = deepest_arrival(contact, s, world)
+        arrival = deepest_arrival(contact, s, world, watched)
         if arrival >= 0:
             pair = arrival
             features = fix_features(
@@ -145,7 +138,7 @@ def find_arrival(tree: Tree, work: Workspace, contact: Contact, s: System, world
                 and interval.value_high < scalar(0.0)
             ):
                 t = secant_estimate(interval)
-                move_along_flight(tree, work, contact, s, world, row, t)
+                move_candidate_along_flight(tree, work, contact, s, world, row, t, pair)
                 value = current_primitive(contact, s, world, pair, features).separation
                 interval = narrow_bracket(interval, t, value, value > scalar(0.0))
                 iteration += 1

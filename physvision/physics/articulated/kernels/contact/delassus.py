@@ -112,10 +112,19 @@ def write_half_jacobian(tree: Tree, work: Workspace, contact: Contact, world: in
 
 
 @wp.func
+def island_root(contact: Contact, world: int, c: int):
+    """Return the block to which the chain of blocks from c leads, which is the first of its island so far."""
+    root = wp.int32(c)
+    while contact.solver.island[world, root] != root:
+        root = contact.solver.island[world, root]
+    return root
+
+
+@wp.func
 def find_islands(tree: Tree, contact: Contact, world: int, count: int):
     """Partition blocks into islands; blocks interact if they share a tree, or trees that a chain of blocks connects.
 
-    `island_member` lists the blocks island by island.
+    An island has the number of its first block. `island_member` lists the blocks island by island.
     """
     for c in range(count):
         for k in range(contact.blocks.path_length[world, c]):
@@ -126,24 +135,28 @@ def find_islands(tree: Tree, contact: Contact, world: int, count: int):
             i = contact.blocks.path[world, c, k]
             if tree.parent[i] < 0:
                 previous = contact.solver.link_marker[world, i]
-                if previous < 0:
-                    contact.solver.link_marker[world, i] = c
-                else:
-                    own_island = contact.solver.island[world, c]
-                    joined_island = contact.solver.island[world, previous]
-                    for m in range(c + 1):
-                        if contact.solver.island[world, m] == own_island:
-                            contact.solver.island[world, m] = joined_island
-    # An island has the number of one of its blocks.
+                contact.solver.link_marker[world, i] = c
+                if previous >= 0:
+                    a = island_root(contact, world, c)
+                    b = island_root(contact, world, previous)
+                    contact.solver.island[world, wp.max(a, b)] = wp.min(a, b)
+    # Blocks are counted, and then each is put behind those of its island. `active` is not in use yet.
+    for c in range(count):
+        contact.solver.island[world, c] = contact.solver.island[world, contact.solver.island[world, c]]
+        contact.solver.active[world, c] = 0
+        first = contact.solver.island[world, c]
+        contact.solver.active[world, first] = contact.solver.active[world, first] + 1
     num_listed = wp.int32(0)
     for c in range(count):
-        if contact.solver.island[world, c] == c:
+        first = contact.solver.island[world, c]
+        if first == c:
             start = wp.int32(num_listed)
-            for m in range(count):
-                if contact.solver.island[world, m] == c:
-                    contact.solver.island_member[world, num_listed] = m
-                    num_listed += 1
+            num_listed += contact.solver.active[world, c]
             contact.solver.island_end[world, start] = num_listed
+            contact.solver.active[world, c] = start
+        place = contact.solver.active[world, first]
+        contact.solver.island_member[world, place] = c
+        contact.solver.active[world, first] = place + 1
 
 
 @wp.func

@@ -22,6 +22,8 @@ class ContactSolverSettings:
             float32.
         max_dip_ratio: Slope over curvature of a separation up to which the minimum of its parabola within a flight is
             examined: at 2 the minimum is at the end of the flight.
+        near_flights: Number of flights for which the list of near shapes is meant to hold. Raising it lists them less
+            often, and more of them.
         time_tolerance: Relative accuracy of a time of impact. Raising it makes impacts less accurate. 2.0e-7 in
             float32.
         max_root_iterations: Largest number of iterations for a time of impact; a safeguard.
@@ -90,6 +92,7 @@ class ContactSolverSettings:
     contact_tolerance: float = 1.0e-9
     grazing_distance: float = 1.0e-6
     max_dip_ratio: float = 2.02
+    near_flights: float = 6.0
     time_tolerance: float = 4.0e-16
     max_root_iterations: int = 100
     max_arrivals: int = 8

@@ -53,26 +53,34 @@ def add3(values: Array3d, world: int, row: int, start: int, x: vec3):
 
 
 @wp.func
+def integrate_joint(
+    tree: Tree, world: int, i: int, q: Array3d, origin: int, target: int, rate: Array3d, rate_row: int, h: scalar
+):
+    """Set the positions of link i's joint in q[target], as `integrate_positions` does."""
+    joint = tree.joint[i]
+    p = tree.first_position[i]
+    d = tree.first_velocity[i]
+    if joint == BALL or joint == FREE:
+        if joint == FREE:
+            for k in range(3):
+                q[world, target, p + k] = q[world, origin, p + k] + h * rate[world, rate_row, d + k]
+            p += 3
+            d += 3
+        step = quaternion_exp(h * read3(rate, world, rate_row, d))
+        rotated = wp.normalize(quaternion_product(read4(q, world, origin, p), step))
+        for k in range(4):
+            q[world, target, p + k] = rotated[k]
+    else:
+        q[world, target, p] = q[world, origin, p] + h * rate[world, rate_row, d]
+
+
+@wp.func
 def integrate_positions(
     tree: Tree, world: int, q: Array3d, origin: int, target: int, rate: Array3d, rate_row: int, h: scalar
 ):
     """Set q[target] = q[origin] ⊕ h · rate: positions add, quaternions multiply by exp(h ω) and are normalized."""
     for i in range(tree.links):
-        joint = tree.joint[i]
-        p = tree.first_position[i]
-        d = tree.first_velocity[i]
-        if joint == BALL or joint == FREE:
-            if joint == FREE:
-                for k in range(3):
-                    q[world, target, p + k] = q[world, origin, p + k] + h * rate[world, rate_row, d + k]
-                p += 3
-                d += 3
-            step = quaternion_exp(h * read3(rate, world, rate_row, d))
-            rotated = wp.normalize(quaternion_product(read4(q, world, origin, p), step))
-            for k in range(4):
-                q[world, target, p + k] = rotated[k]
-        else:
-            q[world, target, p] = q[world, origin, p] + h * rate[world, rate_row, d]
+        integrate_joint(tree, world, i, q, origin, target, rate, rate_row, h)
 
 
 @wp.func

@@ -8,7 +8,7 @@ constant: the saltation matrix, transposed.
 
 import warp as wp
 
-from ..collision.broad_phase import next_candidate
+from ..collision.broad_phase import list_near_groups, next_candidate
 from ..collision.narrow_phase import candidate_separation, update_poses
 from ..contact.event_adjoint import event_backward
 from ..contact.events import begin_event, end_event, run_events
@@ -30,6 +30,7 @@ def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world:
     load_state(tree, work, world, 0, q, v)
     center_state(tree, work, world, 0)
     update_poses(tree, contact, s, world, work.q, 0)
+    list_near_groups(contact, s, world, -s.model.max_penetration, -s.model.max_penetration)
     pair = next_candidate(contact, s, world, 0, -s.model.max_penetration)
     while pair < s.model.candidates:
         is_held = s.model.pairs.is_held[pair] != 0
@@ -70,6 +71,7 @@ def step_backward(
     """
     center_state(tree, work, world, 0)
     contact.events.remaining_time[world, 0] = h
+    contact.detection.near_slack[world] = scalar(-1.0)
     remaining_bar = scalar(0.0)
     is_backward = wp.int32(0)
     visit = wp.int32(0)
@@ -90,6 +92,7 @@ def step_backward(
             remaining_bar = event_backward(tree, work, contact, s, world, step, row, visit, remaining_bar)
             visit = wp.where(visit == 0 and contact.events.uses_midpoint[world, row] == CONTACT_MIDPOINT, 1, 0)
             row -= 1 - visit
+            contact.detection.near_slack[world] = scalar(-1.0)  # the list holds forward in time
     shift_state_backward(tree, work, s.gradients, world, 0, scalar(1.0))
 
 
