@@ -76,19 +76,19 @@ def bounded_separation(contact: Contact, s: System, world: int, group: int, thre
 
 
 @wp.func
-def list_near_groups(contact: Contact, s: System, world: int, threshold: scalar, reach: scalar):
-    """List the groups that may be as close as `reach`; those closer than `threshold` have their separations already."""
+def list_near_groups(contact: Contact, s: System, world: int, threshold: scalar, max_distance: scalar):
+    """List the groups that may be as close as `max_distance`; separations below `threshold` are there already."""
     near = wp.int32(s.model.groups.count)
     for backwards in range(s.model.groups.count):
         group = s.model.groups.count - 1 - backwards
-        bound = bounded_separation(contact, s, world, group, reach)
+        bound = bounded_separation(contact, s, world, group, max_distance)
         # NaN is near.
-        if not (bound > reach):
+        if not (bound > max_distance):
             near = group
             if bound > threshold:
                 contact.detection.group_separation[world, group] = bound
         contact.detection.near_group[world, group] = near
-    contact.detection.near_slack[world] = reach
+    contact.detection.near_slack[world] = max_distance
 
 
 @wp.func
@@ -126,7 +126,7 @@ def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold
 
 @wp.func
 def first_candidate(contact: Contact, s: System, world: int, threshold: scalar):
-    """Return the first candidate whose group may be as close as `threshold`, by a new list if the last does not hold."""
+    """Return the first candidate whose group may be as close as `threshold`, by a new list if the old one ended."""
     if not (contact.detection.near_slack[world] >= threshold):
         list_near_groups(contact, s, world, threshold, threshold)
     return next_candidate(contact, s, world, 0, threshold)

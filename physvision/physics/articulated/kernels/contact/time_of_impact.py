@@ -160,9 +160,9 @@ def list_monitored_candidates(tree: Tree, work: Workspace, contact: Contact, s: 
         contact.events.count[world, row] < s.model.candidates or s.model.noncontact_blocks != 0
     ):
         approach_bound = scalar(2.0) * update_link_displacements(tree, work, contact, s, world, row, remaining)
-        reach = approach_bound + threshold
-        if not (contact.detection.near_slack[world] >= reach):
-            list_near_groups(contact, s, world, threshold, NEAR_FLIGHTS * reach)
+        max_distance = approach_bound + threshold
+        if not (contact.detection.near_slack[world] >= max_distance):
+            list_near_groups(contact, s, world, threshold, NEAR_FLIGHTS * max_distance)
         group = next_near_group(contact, s, world, 0)
         while group < s.model.groups.count:
             bound = contact.detection.group_separation[world, group]
