@@ -141,7 +141,7 @@ def _check_uncorrected_shift(source: FrameSource, background: Background, settin
     """
     limit, corner_shift = settings.jitter.max_uncorrected, background.corner_shift
     is_undone = background.jitter_coverage >= settings.stabilization.min_registered
-    if is_undone or (corner_shift is not None and corner_shift < limit and not background.has_jitter):
+    if is_undone or (corner_shift is not None and max(corner_shift, background.jitter_std) < limit):
         return
     shifts = camera_shifts(source, settings)
     observed = np.isfinite(shifts).all(1)

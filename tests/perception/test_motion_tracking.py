@@ -361,3 +361,10 @@ def test_a_dark_picture_is_brightened_also_without_noise(tmp_path):
     assert visible > 0.9
     assert np.sqrt(np.square(errors).mean()) < 1.2
     assert any("picture is dark" in note for note in track.notes)
+
+
+@pytest.mark.extended
+def test_a_static_camera_in_flickering_light_is_not_taken_for_a_moving_one(tmp_path):
+    """Corners hardly move, while the shift against the first frame drifts in the light."""
+    clip = draw("collision", 60, brightness=0.4, flicker=0.04)
+    assert len(find_tracks(clip.write(tmp_path / "clip.mp4"), min_objects=2)) == 2
