@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import poles as suite
 import torch
+from claims import Claim, write_claims
 from jsonargparse import auto_cli
 from panel import panel, save
 from torch import Tensor
@@ -123,15 +124,18 @@ def learn(poles: int, force: float, seed: int, episodes: int, out: Path) -> list
     return rows
 
 
-def table(rows: list[dict], poles: int, force: float) -> None:
-    """Table of the results of the episodes of all seeds."""
+def table(rows: list[dict], poles: int, force: float) -> float:
+    """Print the results of the episodes of all seeds; returns the first one that ends upright with each."""
     results = [row for row in rows if (row["poles"], row["force"]) == (poles, force)]
     print(f"{poles} pole(s), ±{force:g} N, {len({row['seed'] for row in results})} seeds")
     print("episode   reward, median (least)    up   lumps off, worst of median seed   140 periods ahead, rad")
+    upright = float("inf")
     for episode in sorted({row["episode"] for row in results}):
         of = [row for row in results if row["episode"] == episode]
         rewards, off, ahead = (np.array([row[name] for row in of]) for name in ("reward", "off", "predicted"))
         up = sum(row["up"] for row in of)
+        if up == len(of):
+            upright = min(upright, episode)
         print(
             f"{episode:7d} {np.median(rewards):10.1f} ({rewards.min():8.1f}) {up:9d} of {len(of)} "
             f"{np.median(off):12.1e} ({off.max():.1e}) {np.median(ahead):17.1e} ({ahead.max():.1e})"
@@ -140,6 +144,7 @@ def table(rows: list[dict], poles: int, force: float) -> None:
     lines = (f"{name} {last['lumps'][name]:.6f} ({value:.6f})" for name, value in last["truth"].items())
     print(f"seed {last['seed']} at the end, found (true): " + ", ".join(lines))
     print("eigenvalues of the fit's Hessian: " + " ".join(f"{value:.0e}" for value in last["spectrum"]), flush=True)
+    return upright
 
 
 def draw(rows: list[dict], poles: int, force: float, out: Path) -> None:
@@ -163,6 +168,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     path = out / "adaptive_cartpoles.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    claims, numbers = [], tuple(range(first, first + seeds))
     for count in map(int, poles.split(",")):
         for force in map(float, forces.split(",")):
             for seed in range(first, first + seeds):
@@ -171,8 +177,11 @@ def main(
                     rows += fresh
                     with path.open("a") as file:
                         file.writelines(json.dumps(row) + "\n" for row in fresh)
-            table(rows, count, force)
+            upright = table(rows, count, force)
+            name = f"first episode in which {'two poles' if count == 2 else 'one pole'} on a cart "
+            claims.append(Claim(f"{name}end upright, from a wrong model", upright, "episodes", seeds=numbers))
             draw(rows, count, force, out)
+    print(write_claims(__file__, claims))
 
 
 if __name__ == "__main__":

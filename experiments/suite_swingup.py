@@ -18,6 +18,7 @@ import adaptive_cartpoles
 import numpy as np
 import poles as suite
 import torch
+from claims import Claim, write_claims
 from control_suite import ControlSuiteEnv
 from jsonargparse import auto_cli
 from result_cache import cached_results
@@ -70,9 +71,17 @@ def main(seeds: int = 5, episodes: int = 3, out: Path = Path("out")) -> None:
         lambda row: (row["seed"], row["episodes"]),
     )
     rewards = np.array([result[seed, episodes]["rewards"] for seed in range(seeds)])
+    claims, peer = [], "TD-MPC2 after 100,000 steps"
     for episode, entry in enumerate(rewards.T, 1):
+        name = (
+            f"reward of cartpole-swingup from a wrong model, steps {1000 * (episode - 1) + 1:,} to {1000 * episode:,}"
+        )
+        claims.append(
+            Claim(name, float(entry.mean()), "of 1,000", seeds=tuple(range(seeds)), reference=839, source=peer)
+        )
         text = " ".join(f"{reward:.0f}" for reward in entry)
         print(f"{1000 * (episode - 1):5d} to {1000 * episode} steps: mean {entry.mean():.0f}, of {seeds} seeds {text}")
+    print(write_claims(__file__, claims))
 
 
 if __name__ == "__main__":
