@@ -13,7 +13,7 @@ The adjoint is that of a flight in `event_adjoint`, with the restitution of an i
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import next_candidate
+from physvision.physics.articulated.kernels.collision.broad_phase import first_candidate, next_candidate
 from physvision.physics.articulated.kernels.collision.contact_power_adjoint import contact_power_backward
 from physvision.physics.articulated.kernels.collision.contact_primitives import WeightedForces
 from physvision.physics.articulated.kernels.collision.joint_limits import limit_separation, write_limit_jacobian
@@ -58,7 +58,7 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
     """
     threshold = wp.max(CONTACT_TOLERANCE, s.model.restitution_threshold * h)
     count = wp.int32(0)
-    pair = next_candidate(contact, s, world, 0, threshold)
+    pair = first_candidate(contact, s, world, threshold)
     while pair < s.model.candidates:
         separation = scalar(0.0)
         if pair < s.model.pairs.count:

@@ -9,7 +9,7 @@ N = max(0, −k g − c u_n) for g < 0, or N = k δ log(1 + exp(−g / δ)). For
 
 import warp as wp
 
-from physvision.physics.articulated.kernels.collision.broad_phase import next_candidate
+from physvision.physics.articulated.kernels.collision.broad_phase import first_candidate, next_candidate
 from physvision.physics.articulated.kernels.collision.contact_power_adjoint import contact_power_backward
 from physvision.physics.articulated.kernels.collision.contact_primitives import WeightedForces
 from physvision.physics.articulated.kernels.collision.joint_limits import limit_separation, write_limit_jacobian
@@ -130,7 +130,7 @@ def add_contact_forces(
     for pair in range(s.model.pairs.count):
         contact.status.pair_impulse[world, pair] = zero3()
     threshold = MAX_FORCE_DISTANCES * law.distance
-    pair = next_candidate(contact, s, world, 0, threshold)
+    pair = first_candidate(contact, s, world, threshold)
     while pair < s.model.candidates:
         if detect_contact(tree, work, contact, s, law, world, row, pair):
             force = contact_force(
@@ -157,7 +157,7 @@ def add_contact_forces_backward(
         work.step_velocity[world, 0, d] = work.v[world, row, d]
         work.step_velocity[world, 1, d] = work.multiplier[world, row, d]
     threshold = MAX_FORCE_DISTANCES * law.distance
-    pair = next_candidate(contact, s, world, 0, threshold)
+    pair = first_candidate(contact, s, world, threshold)
     while pair < s.model.candidates:
         if detect_contact(tree, work, contact, s, law, world, row, pair):
             separation = contact.detection.separation[world, pair]

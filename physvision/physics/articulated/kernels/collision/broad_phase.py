@@ -102,7 +102,7 @@ def next_near_group(contact: Contact, s: System, world: int, group: int):
 
 @wp.func
 def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold: scalar):
-    """Return the first candidate from `pair` on whose group may be as close as `threshold`, which is within the slack.
+    """Return the first candidate from `pair` on whose group may be as close as `threshold`, after the first one.
 
     Updates group separations.
     """
@@ -126,7 +126,14 @@ def next_candidate(contact: Contact, s: System, world: int, pair: int, threshold
 
 @wp.func
 def first_candidate(contact: Contact, s: System, world: int, threshold: scalar):
-    """Return the first candidate whose group may be as close as `threshold`, by a new list if the old one ended."""
+    """Return the first candidate whose group may be as close as `threshold`, of groups that are listed anew."""
+    list_near_groups(contact, s, world, threshold, threshold)
+    return next_candidate(contact, s, world, 0, threshold)
+
+
+@wp.func
+def first_listed_candidate(contact: Contact, s: System, world: int, threshold: scalar):
+    """Do as `first_candidate`, by the old list as long as it holds: poses have changed by flights alone."""
     if not (contact.detection.near_slack[world] >= threshold):
         list_near_groups(contact, s, world, threshold, threshold)
     return next_candidate(contact, s, world, 0, threshold)

@@ -9,7 +9,7 @@ make an impact, with Newton's restitution.
 
 import warp as wp
 
-from ..collision.broad_phase import first_candidate, next_candidate
+from ..collision.broad_phase import first_listed_candidate, next_candidate
 from ..collision.contact_primitives import is_ambiguous
 from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import (
@@ -98,7 +98,7 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
     contact.events.kind[world, row] = FLIGHT
     contact.detection.penetration[world] = scalar(0.0)
     threshold = contact_threshold(contact, s, world)
-    pair = first_candidate(contact, s, world, threshold)
+    pair = first_listed_candidate(contact, s, world, threshold)
     while pair < s.model.candidates:
         contact.detection.is_active[world, pair] = 0
         slot = contact.events.count[world, row]

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ..collision.broad_phase import list_near_groups, next_candidate
+from ..collision.broad_phase import first_candidate, next_candidate
 from ..collision.joint_limits import limit_separation, write_limit_jacobian
 from ..collision.narrow_phase import copy_link_rotations, pair_primitive, write_contact_jacobian
 from ..dynamics.inverse import propagate_accelerations
@@ -66,8 +66,7 @@ def detect_penetrations(tree: Tree, work: Workspace, contact: Contact, s: System
     Return their number, or -1 if it exceeds the limit.
     """
     count = wp.int32(0)
-    list_near_groups(contact, s, world, scalar(0.0), scalar(0.0))
-    pair = next_candidate(contact, s, world, 0, scalar(0.0))
+    pair = first_candidate(contact, s, world, scalar(0.0))
     while pair < s.model.candidates and count >= 0:
         separation = scalar(0.0)
         num_blocks = wp.int32(1)

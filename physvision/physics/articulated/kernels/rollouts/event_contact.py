@@ -8,7 +8,7 @@ constant: the saltation matrix, transposed.
 
 import warp as wp
 
-from ..collision.broad_phase import list_near_groups, next_candidate
+from ..collision.broad_phase import first_candidate, next_candidate
 from ..collision.narrow_phase import candidate_separation, update_poses
 from ..contact.event_adjoint import event_backward
 from ..contact.events import begin_event, end_event, run_events
@@ -30,8 +30,7 @@ def check_start(tree: Tree, work: Workspace, contact: Contact, s: System, world:
     load_state(tree, work, world, 0, q, v)
     center_state(tree, work, world, 0)
     update_poses(tree, contact, s, world, work.q, 0)
-    list_near_groups(contact, s, world, -s.model.max_penetration, -s.model.max_penetration)
-    pair = next_candidate(contact, s, world, 0, -s.model.max_penetration)
+    pair = first_candidate(contact, s, world, -s.model.max_penetration)
     while pair < s.model.candidates:
         is_held = s.model.pairs.is_held[pair] != 0
         if not is_held and candidate_separation(contact, s, world, pair) < -s.model.max_penetration:
