@@ -26,7 +26,7 @@ class Many(Policy):
         self.weights = nn.ParameterList(torch.stack([entry.weight.detach().mT for entry in row]) for row in rows)
         self.biases = nn.ParameterList(torch.stack([entry.bias.detach()[None] for entry in row]) for row in rows)
 
-    def still(self) -> None:
+    def zero_output(self) -> None:
         """Make all outputs zero."""
         self.still_in(torch.ones(len(self.weights[0]), dtype=torch.bool))
 

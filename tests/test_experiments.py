@@ -136,6 +136,8 @@ def test_an_arm_learns_to_reach(capsys):
     for entry in together:
         assert entry[-1] < entry[0] - 0.01  # cm
     assert module.first_below([5.0, 3.0, 0.5], 4.0) == 2
+    _, candidates = module.evolved(0, task, 10, 0.1)
+    assert len(candidates) >= 10
 
 
 @pytest.mark.extended
