@@ -189,8 +189,6 @@ def main(
     medians = {kind: tell(kind, course) for kind, course in courses.items()}["all four habits"]
     met = all(reached <= entry for reached, entry in zip(medians, BARS.values(), strict=True))
     item = training.seconds / len(training.courses[0]) / len(selected)
-    name, cmaes = "evaluations until four servos reach a point within 4 cm", "CMA-ES, as here"
-    print(write_claims(__file__, [Claim(name, medians[0], "evaluations", reference=654, source=cmaes)]))
     print(f"median {medians[0]:.0f} and {medians[1]:.0f} evaluations: {'met' if met else 'MISSED'}; {item:.2f} s each")
     again = [replayed(task, training.best[seed]) for seed in range(seeds)]
     text = " ".join(f"{error:.2f}" for error, _ in again)
@@ -199,13 +197,19 @@ def main(
     errors = {kind: [[row[0] for row in course] for course in entry] for kind, entry in courses.items()}
     draw(errors, out / "reach.png")
     print(f"figure: {out / 'reach.png'}, film: {render_video(task.engine, again[0][1], out / 'reach.mp4')}", flush=True)
+    min_evaluations = math.inf  # evaluations after which CMA-ES is below the first bar
     for spread in SPREADS if evaluations else ():
         result, candidate = evolved(0, task, evaluations, spread)
-        reached = " and ".join(f"{first_below([row[0] for row in candidate], bar):.0f}" for bar in BARS)
+        counts = [first_below([row[0] for row in candidate], bar) for bar in BARS]
+        min_evaluations, reached = min(min_evaluations, counts[0]), " and ".join(f"{count:.0f}" for count in counts)
         error, mean = min(candidate, key=lambda row: row[1])
         text = f"mean distance {mean:.1f}, error {error:.2f} cm; in MuJoCo {replayed(task, result.values)[0]:.2f} cm"
         print(f"CMA-ES, diagonal, σ₀ {spread:g}, {len(candidate)} evaluations, {result.seconds:.0f} s: {text}", end="")
         print(f"; below {' and '.join(f'{bar:g}' for bar in BARS)} cm after {reached}", flush=True)
+    name = "evaluations until four servos reach a point within 4 cm"
+    peer = min_evaluations if min_evaluations < math.inf else None
+    claim = Claim(name, medians[0], "evaluations", seeds=tuple(range(seeds)), reference=peer, source="CMA-ES, as here")
+    print(write_claims(__file__, [claim]))
     return met
 
 
