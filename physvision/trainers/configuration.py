@@ -99,7 +99,23 @@ def read_arguments(arguments: Sequence[str]) -> Values:
         layer = read_yaml(path)
         _check_outputs(layer.get("trainer"), str(path), [Path.cwd(), path.parent, *([Path(root)] if root else [])])
         values = overlay(values, layer)
+    trainer = values.get("trainer")
+    if root and isinstance(trainer, dict) and isinstance(trainer.get("default_root_dir"), str):
+        values["trainer"] = _moved(trainer, trainer["default_root_dir"], str(root))
     return reduce(overlay, typed, values)
+
+
+def _moved(value: Any, source: str, target: str) -> Any:
+    """Folders of outputs beneath one folder, as of checkpoints and logs, beneath another one."""
+    if isinstance(value, list):
+        return [_moved(entry, source, target) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    changed = {key: _moved(entry, source, target) for key, entry in value.items()}
+    for key in changed.keys() & set(_FOLDERS):
+        if isinstance(changed[key], str) and _is_beneath(changed[key], Path(source)):
+            changed[key] = str(Path(target, os.path.relpath(changed[key], source)))
+    return changed
 
 
 def _check_outputs(value: Any, source: str, roots: list[Path]) -> None:

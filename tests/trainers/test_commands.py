@@ -152,6 +152,18 @@ def test_a_folder_that_the_user_typed_may_lie_anywhere(folder, tmp_path_factory)
         read_arguments(given)
 
 
+def test_folders_beneath_that_of_the_configuration_move_with_it(tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("other")
+    files = ["--config", "trainers/tabletop.yaml"]
+    moved = read_arguments([*files, "--trainer.default_root_dir", str(elsewhere)])["trainer"]
+    assert moved["default_root_dir"] == str(elsewhere)
+    assert moved["logger"][0]["init_args"] == {"save_dir": str(elsewhere), "name": "csv"}
+    points = moved["callbacks"][1]["init_args"]
+    assert points["dirpath"] == str(elsewhere / "checkpoints")
+    kept = read_arguments([*files, "--trainer.callbacks", "[]"])["trainer"]
+    assert kept["logger"][0]["init_args"]["save_dir"] == "out/tabletop"
+
+
 def test_what_lightning_and_torch_have_is_allowed_with_these_arguments(folder):
     schedule = {"class_path": "torch.optim.lr_scheduler.StepLR", "init_args": {"step_size": 3}}
     values = {
