@@ -1,14 +1,20 @@
-"""Cache results of a long run as lines of JSON, so that an interrupted run resumes where it stopped."""
+"""Cache results of a long run as lines of JSON, so that an interrupted run resumes where it stopped.
+
+Where the variable `NO_CACHE` is set, as `run.py --check` does, nothing is taken from a file: a check measures anew.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Result = dict[str, Any]
+
+NO_CACHE = "PHYSVISION_NO_CACHE"  # environment variable
 
 
 def cached_results(
@@ -24,6 +30,8 @@ def cached_results(
         compute: Function from a key to its result.
         key_of: Function from a result to its key.
     """
+    if os.environ.get(NO_CACHE):
+        return {key: compute(key) for key in keys}
     path.parent.mkdir(parents=True, exist_ok=True)
     done = _read(path, key_of)
     for key in keys:

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from claims import FOLDER, ROOT
 from code_hash import code_hash
+from result_cache import NO_CACHE
 from results import PAGE, Run, read_layout, read_runs, render_page
 
 TOLERANCE = 0.1  # fraction of the value
@@ -50,15 +51,18 @@ def command_of(name: str, runs: dict[str, list[Run]], options: list[str]) -> lis
     raise SystemExit(f"{name}: neither a run (`--list` has them) nor the path of a script")
 
 
-def run_script(command: list[str], folder: Path) -> list[Path]:
+def run_script(command: list[str], folder: Path, resume: bool = True) -> list[Path]:
     """Run a command from the root of the repository; return the files of claims that it wrote.
 
     Args:
         command: Command and its arguments.
         folder: Folder that claims are written to.
+        resume: If true, results that an interrupted run left behind are taken as they are.
     """
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": paths}
+    if not resume:
+        environment[NO_CACHE] = "1"
     print("+", shlex.join(command), flush=True)
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     return sorted(folder.glob("*/*.json"))
@@ -99,7 +103,7 @@ def check(name: str, runs: dict[str, list[Run]]) -> bool:
         runs: Runs by name.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        run_script(command_of(name, runs, []), Path(temporary))
+        run_script(command_of(name, runs, []), Path(temporary), resume=False)
         again = read_runs([Path(temporary)])
     if name not in runs or name not in again:
         raise SystemExit(f"{name} wrote no claims, or none were kept")

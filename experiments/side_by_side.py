@@ -20,7 +20,6 @@ class Many(Policy):
 
     def __init__(self, networks: Sequence[MlpPolicy]) -> None:
         super().__init__()
-        self.depth = len(networks[0].hidden)
         layers = [[*network.hidden, network.output] for network in networks]
         rows = list(zip(*layers, strict=True))
         self.weights = nn.ParameterList(torch.stack([entry.weight.detach().mT for entry in row]) for row in rows)
@@ -33,7 +32,7 @@ class Many(Policy):
     def still_in(self, worlds: Tensor) -> None:
         """Make all outputs of these worlds' networks zero."""
         with torch.no_grad():
-            for entry in (*self.weights[self.depth :], *self.biases[self.depth :]):
+            for entry in (self.weights[-1], self.biases[-1]):
                 entry[worlds] = 0.0
 
     def vectors(self) -> Tensor:
@@ -51,13 +50,10 @@ class Many(Policy):
 
     def forward(self, sensed: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Each world's outputs by its own network, of (worlds, sensors) or (worlds, times, sensors)."""
-        rows = sensed if sensed.dim() == 3 else sensed.unsqueeze(1)
-        layer = rows
-        for number in range(self.depth):
-            layer = torch.baddbmm(self.biases[number], layer, self.weights[number]).relu()
-        output = torch.baddbmm(self.biases[self.depth], layer, self.weights[self.depth])
-        if len(self.weights) > self.depth + 1:
-            output = output + torch.baddbmm(self.biases[-1], rows, self.weights[-1])
+        layer = sensed if sensed.dim() == 3 else sensed.unsqueeze(1)
+        for weight, bias in list(zip(self.weights, self.biases, strict=True))[:-1]:
+            layer = torch.baddbmm(bias, layer, weight).relu()
+        output = torch.baddbmm(self.biases[-1], layer, self.weights[-1])
         return (output if sensed.dim() == 3 else output.squeeze(1)), memory
 
 

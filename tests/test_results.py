@@ -152,7 +152,7 @@ def test_a_new_run_is_compared_with_the_one_that_was_kept(tmp_path, monkeypatch,
     record(tmp_path / "history", 2.0)
     runs = results.read_runs([tmp_path / "history"])
     for value, good in ((2.3, True), (2.5, False)):
-        monkeypatch.setattr(run, "run_script", lambda command, folder, value=value: record(folder, value))
+        monkeypatch.setattr(run, "run_script", lambda command, folder, resume, value=value: record(folder, value))
         assert run.check("throw", runs) is good
     assert "OFF  step" in capsys.readouterr().out
     assert run.command_of("throw", runs, ["--seeds", "1"])[1:] == ["experiments/throw.py", "--seeds", "1"]

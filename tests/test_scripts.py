@@ -78,6 +78,15 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path, cached_results)
     assert {key: result["square"] for key, result in results.items()} == {0: 0, 1: 1, 2: 4, 3: 9, 4: 16}
 
 
+def test_a_check_takes_nothing_from_what_was_measured_before(tmp_path, cached_results, monkeypatch):
+    path = tmp_path / "squares.jsonl"
+    path.write_text('{"number": 2, "square": 5}\n')
+    monkeypatch.setenv(import_module("result_cache").NO_CACHE, "1")
+    results = cached_results(path, [2], lambda n: {"number": n, "square": n**2}, lambda result: result["number"])
+    assert results == {2: {"number": 2, "square": 4}}
+    assert path.read_text() == '{"number": 2, "square": 5}\n'
+
+
 def test_every_process_sees_what_the_others_found(tmp_path, cached_results):
     path = tmp_path / "squares.jsonl"
     for part in (range(0, 6, 2), range(1, 6, 2)):
