@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,23 @@ def read_weights(path: StrPath, kind: str) -> tuple[dict[str, Tensor], dict[str,
     if metadata.get("format") != kind:
         raise CheckpointError(f"{path}: expected the format {kind!r}, got {metadata.get('format')!r}")
     return tensors, read_configuration(str(path), metadata.get("configuration"))
+
+
+def read_state_dict(path: StrPath) -> Mapping[str, Tensor]:
+    """Read the state dict of a network that torch saved, without unpickling code.
+
+    Raises:
+        CheckpointError: There is no such file, or it holds something else.
+    """
+    if not Path(path).is_file():
+        raise CheckpointError(f"weights: {path} is no file; save the state_dict() of torchvision's network there")
+    try:
+        weights = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise CheckpointError(f"weights: {path} holds no state dict ({str(error).splitlines()[0]})") from error
+    if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise CheckpointError(f"weights: {path} holds no state dict; save that of torchvision's network")
+    return weights
 
 
 def read_configuration(path: str, text: object) -> dict[str, Any]:

@@ -7,18 +7,17 @@ each pooling.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.models.vgg import VGG, cfgs, make_layers
 
-from physvision.core import CheckpointError, InputError
+from physvision.core import InputError
 from physvision.core.checks import check_count, check_positive
+from physvision.core.weights import read_state_dict
 from physvision.models.networks import output_layer
 
 # Output channels of each convolution; "M" halves the resolution.
@@ -73,7 +72,7 @@ class VggEncoder(VGG):
         )
         init_weights(self)
         if weights is not None:
-            self.load_torchvision(_read_weights(weights))
+            self.load_torchvision(read_state_dict(weights))
 
     @property
     def output_layer(self) -> nn.Linear:
@@ -158,19 +157,6 @@ def transposed_layers(configuration: list[int | str], channels: int) -> list[nn.
         layers += [nn.ConvTranspose2d(fan_in, fan_out, 3, padding=1), nn.ReLU(inplace=True)]
         fan_in = fan_out
     return layers[:-1]
-
-
-def _read_weights(path: Path) -> Mapping[str, Tensor]:
-    """Read a state dict without unpickling code."""
-    if not Path(path).is_file():
-        raise CheckpointError(f"weights: {path} is no file; save torchvision's vgg11().state_dict() there")
-    try:
-        weights = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        raise CheckpointError(f"weights: {path} holds no state dict ({str(error).splitlines()[0]})") from error
-    if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
-        raise CheckpointError(f"weights: {path} holds no state dict; save torchvision's vgg11().state_dict()")
-    return weights
 
 
 def scaled_configuration(width: float) -> tuple[list[int | str], int]:

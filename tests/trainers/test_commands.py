@@ -160,8 +160,8 @@ def test_folders_beneath_that_of_the_configuration_move_with_it(tmp_path_factory
     assert moved["logger"][0]["init_args"] == {"save_dir": str(elsewhere), "name": "csv"}
     points = moved["callbacks"][1]["init_args"]
     assert points["dirpath"] == str(elsewhere / "checkpoints")
-    kept = read_arguments([*files, "--trainer.callbacks", "[]"])["trainer"]
-    assert kept["logger"][0]["init_args"]["save_dir"] == "out/tabletop"
+    unchanged = read_arguments([*files, "--trainer.callbacks", "[]"])["trainer"]
+    assert unchanged["logger"][0]["init_args"]["save_dir"] == "out/tabletop"
 
 
 def test_what_lightning_and_torch_have_is_allowed_with_these_arguments(folder):
