@@ -262,6 +262,24 @@ def test_boxes_overlap_where_linear_programming_finds_a_point_in_both():
     assert min(counts) > 15
 
 
+def motion_along(base, turn, origin, size, shift, twist, grow, part):
+    """How point and normal (weighted by the bars), or the gap (part 1), move with the shapes by the adjoints."""
+    record = np.zeros(len(base.gap))
+    for side, at in ((0, base.first), (1, base.second)):
+        pull, turn_bar, tilt, upright = np.moveaxis(base.pulls[:, 8 * part + 4 * side : 8 * part + 4 * side + 4], 1, 0)
+        own, carried = turn[:, side], at - origin[:, side]
+        record += (pull * (shift[:, side] + np.cross(twist[:, side], carried))).sum(1)
+        record += (turn_bar * twist[:, side]).sum(1)
+        local, across, standing = (np.einsum("kji,kj->ki", own, entry) for entry in (pull, tilt, upright))
+        record += (base.fraction[:, side] * local * grow[:, side]).sum(1)
+        record += (base.rim[:, side] * pull).sum(1) * grow[:, side, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            record -= np.nan_to_num(across * standing / size[:, side] * grow[:, side]).sum(1)
+        if part == 1:
+            record -= np.where(base.radius[:, side] > 0, grow[:, side, 0], 0)
+    return record
+
+
 FORMS = {4: "lines", 6: "points", 7: "line and point", 8: "point and face"}
 
 
@@ -302,23 +320,7 @@ def test_points_and_normals_move_as_their_adjoints_say(first_shape, second_shape
     rate_gap = (up.gap - down.gap) / (2 * h)
     assert smooth.sum() > 0.7 * count
     for part in range(2):
-        record = np.zeros(count)
-        for side, at in ((0, base.first), (1, base.second)):
-            pull, turn_bar, tilt, upright = np.moveaxis(
-                base.pulls[:, 8 * part + 4 * side : 8 * part + 4 * side + 4], 1, 0
-            )
-            own, carried = turn[:, side], at - origin[:, side]
-            record += (pull * (shift[:, side] + np.cross(twist[:, side], carried))).sum(1) + (
-                turn_bar * twist[:, side]
-            ).sum(1)
-            local, across, standing = (np.einsum("kji,kj->ki", own, entry) for entry in (pull, tilt, upright))
-            record += (base.fraction[:, side] * local * grow[:, side]).sum(1) + (base.rim[:, side] * pull).sum(
-                1
-            ) * grow[:, side, 0]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                record -= np.nan_to_num(across * standing / size[:, side] * grow[:, side]).sum(1)
-            if part == 1:
-                record -= np.where(base.radius[:, side] > 0, grow[:, side, 0], 0)
+        record = motion_along(base, turn, origin, size, shift, twist, grow, part)
         exact = (rate[0] * bar[:, 0]).sum(1) + (rate[1] * bar[:, 1]).sum(1) if part == 0 else rate_gap
         scale = 1 + np.abs(record) + np.abs(base.pulls).sum((1, 2))
         assert (np.where(smooth, np.abs(record - exact) / scale, 0) < 2e-6).all()
@@ -359,8 +361,40 @@ def test_flat_sides_touch_where_they_have_corners_in_common(upper, lower, tilt):
     assert len(place) >= 4
     assert (np.abs(place[:, 0]) < 0.5 + 1e-9).all()
     np.testing.assert_allclose(place[:, 2], 0.1, atol=1e-9 + 0.1 * tilt)
-    np.testing.assert_allclose(results.normal[there], np.tile([0, 0, 1.0], (len(place), 1)), atol=1e-9 + 1.5 * tilt)
+    # Of sides that lie on each other all points have the normal of the second.
+    tolerance = 1e-15 if tilt < 1e-5 else 1.5 * tilt
+    np.testing.assert_allclose(results.normal[there], np.tile([0, 0, 1.0], (len(place), 1)), atol=tolerance)
     # They hold the middle of what is common to both sides.
     hull = ConvexHull(place[:, :2])
     assert hull.volume > (0.06 if upper == "cylinder" else 0.1)
     assert (hull.equations @ [0.38, 0.1, 1.0] < 0).all()
+
+
+@pytest.mark.parametrize(("upper", "lower"), [("box", "box"), ("hull", "hull"), ("box", "hull")])
+@pytest.mark.parametrize("is_upper_first", [True, False])
+def test_points_of_flat_contact_move_with_both_shapes_and_normals_with_the_second(upper, lower, is_upper_first):
+    """A square on a larger one that it overhangs, tilted by 2e-7, along random motions; corners and crossings."""
+    rng, h, count, make = np.random.default_rng(3), 1e-6, 120, {"hull": box_hull, "box": Box}
+    order = slice(None, None, 1 if is_upper_first else -1)
+    shapes = [make[upper]((0.4, 0.4, 0.2)), make[lower]((1.0, 1.0, 0.2))][order]
+    turn = [Rotation.from_euler("zx", [0.3, 2e-7]).as_matrix(), np.eye(3)][order]
+    origin = [[0.45, 0.1, 0.2 + 1e-5], [0.0, 0.0, 0.0]][order]
+    pairs, slot = [(0, 1)] * count, np.arange(count) % 4 + 1
+    turn, origin = (np.tile(np.array(items)[None], (count, 1, 1, 1)[: 1 + np.ndim(items)]) for items in (turn, origin))
+    size = np.tile(np.array([shape.sizes for shape in shapes])[None], (count, 1, 1))
+    bar, shift, twist = (rng.normal(size=(count, 2, 3)) for _ in range(3))
+    grow = rng.normal(size=(count, 2, 3)) * size
+    base = Found(shapes, pairs, turn, origin, size, slot, bar)
+
+    def end(sign):
+        turned = Rotation.from_rotvec((sign * h * twist).reshape(-1, 3)).as_matrix().reshape(turn.shape) @ turn
+        return Found(shapes, pairs, turned, origin + sign * h * shift, size + sign * h * grow, slot)
+
+    up, down = end(1), end(-1)
+    there = (base.gap < 0.5 * APART) & (np.abs(up.first - down.first).max(1) < 1e-4)
+    assert there.sum() > 0.25 * count  # in others the closest points take the place of a slot
+    assert set(base.form[there, 0]) == {4, 8}
+    rate = ((up.first - down.first) * bar[:, 0] + (up.normal - down.normal) * bar[:, 1]).sum(1) / (2 * h)
+    for part, exact in enumerate((rate, (up.gap - down.gap) / (2 * h))):
+        record = motion_along(base, turn, origin, size, shift, twist, grow, part)
+        np.testing.assert_allclose(record[there], exact[there], atol=1e-4)

@@ -34,6 +34,15 @@ def test_gradients_are_one_sided_derivatives(flat, kind):
     assert verdicts.count("neither") < 0.05 * smooth
 
 
+@pytest.mark.extended
+@pytest.mark.parametrize("seed", [1, 4])
+def test_stacks_have_derivatives(flat, seed):
+    """Without friction, where only the normal of flat sides says where a tilt leads, and with it; none is named."""
+    result = flat.one_sided(flat.scene(seed), seed)
+    assert not result.is_named
+    assert {flat.verdict(*value) for value in result.values.values()} == {"derivative"}
+
+
 def test_verdicts(flat):
     """A verdict can be wrong: a gradient that equals no side, and is not between them."""
     sides = np.array([[1.0, 2.0], [1.0, 2.0]])

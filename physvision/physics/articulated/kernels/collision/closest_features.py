@@ -18,6 +18,7 @@ from .support_shapes import CYLINDER, ELLIPSOID, MIN_TILT_SINE, POLYTOPE, Convex
 SURFACE_TOLERANCE = wp.constant(scalar(COLLISION.surface_tolerance))
 MAX_WITNESS_HEIGHT = wp.constant(scalar(COLLISION.max_witness_height))
 MAX_ITERATIONS = wp.constant(COLLISION.max_surface_iterations)
+MAX_FLAT_SINE = wp.constant(scalar(COLLISION.max_flat_sine))
 
 
 @wp.struct
@@ -181,6 +182,32 @@ def line_line_primitive(a: ConvexShape, b: ConvexShape, normal: vec3, first: Fea
     first.size_derivative = size_derivative(a, first.point)
     second.size_derivative = size_derivative(b, second.point)
     return finish_primitive(primitive, a, b, first, second)
+
+
+@wp.func
+def is_flat_contact(first_normal: vec3, second_normal: vec3):
+    """Return True if two flat sides with these outward normals lie on each other."""
+    sine = wp.length(wp.cross(first_normal, second_normal))
+    return sine < MAX_FLAT_SINE and wp.dot(first_normal, second_normal) < scalar(0.0)
+
+
+@wp.func
+def share_side_normal(primitive: ContactPrimitive, side_normal: vec3):
+    """Return a primitive of flat contact with the normal of the second shape's side.
+
+    Its points are corners of either side and crossings of their borders, and their own normals differ by the tilt of
+    the sides. Which of the points bear the load is undetermined, so that with several normals the force along the
+    sides would be, too.
+    """
+    if primitive.form == LINES or primitive.form == SMOOTH_FACE:
+        primitive.normal = side_normal
+        primitive.is_flat = 1
+        primitive.separation = (
+            wp.dot(side_normal, primitive.first_point - primitive.second_point)
+            - primitive.first_radius
+            - primitive.second_radius
+        )
+    return primitive
 
 
 @wp.func

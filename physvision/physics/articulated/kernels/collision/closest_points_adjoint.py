@@ -18,6 +18,8 @@ difference of the points.
     smooth, face    x̄ = q̄,  c = H q̄,  rotation₂ = n × (n̄ − H q̄)
     rim             q = x + ρ e, e = cos φ w/|w| + sin φ d × w/|w| with w = d (d · n) − n, n as for a face
 
+In flat contact n rotates with the second shape as for a face, whatever form gives the points.
+
 The separation changes as if its two points were fixed to their shapes, in every case, since they are closest; the
 points of a rim beside its lowest one are not.
 """
@@ -229,8 +231,8 @@ def swap_shapes(primitive: ContactPrimitive):
 
 
 @wp.func
-def closest_points_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
-    """Return the adjoints of the cores from q̄ and n̄.
+def form_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
+    """Return the adjoints of the cores from q̄ and n̄, of a primitive with the normal of its form.
 
     For a swapped primitive, q = q₂ + L n is the sum of its values for the second shape and the first.
     """
@@ -250,3 +252,19 @@ def closest_points_backward(primitive: ContactPrimitive, point_bar: vec3, normal
     result.second_direction_rotation = adjoint.first_direction_rotation
     result.second_direction = adjoint.first_direction
     return result
+
+
+@wp.func
+def closest_points_backward(primitive: ContactPrimitive, point_bar: vec3, normal_bar: vec3):
+    """Return the adjoints of the cores from q̄ and n̄; the normal of flat contact rotates with the second shape."""
+    if primitive.is_flat == 0 or (primitive.form == SMOOTH_FACE and primitive.is_swapped == 0):
+        return form_backward(primitive, point_bar, normal_bar)
+    side_bar = normal_bar
+    if primitive.is_swapped != 0:
+        side_bar = side_bar + wp.dot(primitive.normal, primitive.first_point - primitive.second_point) * point_bar
+    adjoint = form_backward(primitive, point_bar, normal_bar - side_bar)
+    adjoint.second_rotation = adjoint.second_rotation + wp.cross(primitive.normal, side_bar)
+    if primitive.second_is_scaled != 0:
+        adjoint.second_direction_rotation = tangential_part(side_bar, primitive.normal)
+        adjoint.second_direction = primitive.normal
+    return adjoint

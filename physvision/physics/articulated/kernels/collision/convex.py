@@ -15,9 +15,11 @@ from ..structs import HullModel
 from .closest_features import (
     Feature,
     axis_point,
+    is_flat_contact,
     line_line_primitive,
     material_point,
     point_face_primitive,
+    share_side_normal,
     smooth_primitive,
     support_feature,
 )
@@ -36,6 +38,7 @@ from .support_shapes import (
 )
 
 MIN_IMPROVEMENT = wp.constant(scalar(COLLISION.min_improvement))
+MAX_SIDE_SINE = wp.constant(scalar(COLLISION.max_side_sine))
 MAX_SEARCH_SEPARATION = wp.constant(scalar(COLLISION.max_search_separation))
 
 
@@ -138,8 +141,11 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
     primitive.normal = n
     best = scalar(-1.0e30)
     face = face_towards(b, hulls, n)
+    side_normal = vec3()
+    is_flat_on_flat = bool(False)
     if is_flat(b, face):
         m = world_face_normal(b, hulls, face)
+        side_normal = m
         primitive = point_face_primitive(
             a, b, m, support_feature(a, hulls, -m, first), support_point(b, hulls, m).point, False
         )
@@ -147,6 +153,7 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
     face = face_towards(a, hulls, -n)
     if is_flat(a, face):
         m = -world_face_normal(a, hulls, face)
+        is_flat_on_flat = is_flat_contact(-m, side_normal)
         separation = separation_along(a, b, hulls, m)
         if separation > best + MIN_IMPROVEMENT * size:
             primitive = point_face_primitive(
@@ -203,6 +210,8 @@ def select_primitive(a: ConvexShape, b: ConvexShape, hulls: HullModel, search: S
                 a, b, n, support_feature(a, hulls, -n, first), support_point(b, hulls, n).point, False
             )
             primitive.is_ambiguous = 1
+    if is_flat_on_flat and wp.length(wp.cross(primitive.normal, side_normal)) < MAX_SIDE_SINE:
+        primitive = share_side_normal(primitive, side_normal)
     return primitive
 
 

@@ -2,11 +2,11 @@
 
 A face of one shape and the flat side of the other have a region in common. Its corners are corners of one inside the
 other, seen along the normal of the other, or crossings of their borders, where the points of two borders that are
-closest to each other lie within both; each is an existing primitive, point and
-face or two lines, and has a number: first the corners of the flat side, then those of the face, then the crossings. A
-slot has a direction in the face, and takes the corner of the region that is farthest along it; height above the face
-counts against a corner. If two slots, or the closest points, are at the same place, only the first counts; the
-separation of the others is `ABSENT_SEPARATION`.
+closest to each other lie within both; each is an existing primitive, point and face or two lines, with the normal of
+the second shape where both sides are flat on each other, and has a number: first the corners of the flat side, then
+those of the face, then the crossings. A slot has a direction in the face, and takes the corner of the region that is
+farthest along it; height above the face counts against a corner. If two slots, or the closest points, are at the same
+place, only the first counts; the separation of the others is `ABSENT_SEPARATION`.
 """
 
 import warp as wp
@@ -16,11 +16,13 @@ from ..spatial.vectors import column
 from ..structs import HullModel
 from .closest_features import (
     axis_point,
+    is_flat_contact,
     line_line_primitive,
     material_point,
     point_face_primitive,
     radius_derivative,
     rim_point,
+    share_side_normal,
 )
 from .contact_primitives import MIN_LENGTH, ContactPrimitive
 from .settings import COLLISION
@@ -224,6 +226,8 @@ def region_corner(a: ConvexShape, b: ConvexShape, sides: FacePair, hulls: HullMo
                 primitive = point_face_primitive(a, b, out, corner, sides.side.point, sides.on_first == 0)
     else:
         primitive = crossing(a, b, s, o, sides, hulls, k - sides.side.count - sides.face.count)
+    if sides.side.is_face != 0 and sides.on_first == 0 and is_flat_contact(sides.side.normal, sides.face.normal):
+        primitive = share_side_normal(primitive, sides.face.normal)
     return primitive
 
 

@@ -54,6 +54,13 @@ class CollisionSettings:
         height_weight: Height above a face that outweighs a unit of distance along a slot's direction. Raising it admits
             higher corners.
         min_facing_cosine: Cosine between normals above which flat sides face each other; about 26 degrees.
+        max_flat_sine: Sine of the tilt of two flat sides that face each other below which all points where they touch
+            have the normal of the second. Raising it makes normals of sides that rock on each other less accurate.
+            1.0e-3 in float32.
+        max_side_sine: Sine of the angle between that normal and the one of the closest points, beyond which these do
+            not belong to the flat sides. 1.0e-2 in float32.
+        same_height: Distance, m, up to which all points of flat sides that touch are as close as the closest ones.
+            1.0e-5 in float32.
         border_tolerance: Relative distance beyond its border at which a point still is inside a face.
         min_crossing_sine: Sine of the angle above which two borders cross. Raising it drops crossings of nearly
             parallel borders.
@@ -97,6 +104,9 @@ class CollisionSettings:
     cached_normal_tolerance: float = 1.0e-6
     height_weight: float = 0.1
     min_facing_cosine: float = 0.9
+    max_flat_sine: float = 1.0e-5
+    max_side_sine: float = 1.0e-3
+    same_height: float = 1.0e-9
     border_tolerance: float = 1.0e-6
     min_crossing_sine: float = 1.0e-2
     same_point_tolerance: float = 1.0e-4
@@ -119,5 +129,8 @@ if not DOUBLE:
         shallow_penetration=1.0e-5,
         expansion_tolerance=1.0e-5,
         visible_height=1.0e-5,
+        max_flat_sine=1.0e-3,
+        max_side_sine=1.0e-2,
+        same_height=1.0e-5,
         min_axis_sine_squared=1.0e-12,
     )

@@ -24,7 +24,7 @@ from ..collision.narrow_phase import (
 from ..dynamics.forward import solve_forward_dynamics
 from ..dynamics.kinematics import forward_kinematics
 from ..dynamics.transmissions import add_compliance, add_transmission_blocks
-from ..precision import convex_pairs, pyramidal, scalar, vec3
+from ..precision import convex_pairs, scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, Contact, System, Tree, Workspace
 from .delassus import apply_impulses, build_delassus, contact_velocity
@@ -42,7 +42,7 @@ from .rotational_friction import add_rotational_friction
 from .settings import SOLVER
 from .solver import MAX_RESIDUAL, solve_contacts
 from .time_of_impact import CONTACT_TOLERANCE, contact_threshold, find_event
-from .undetermined_contacts import MAX_DETERMINED, has_simultaneous_impacts, has_undetermined_friction
+from .undetermined_contacts import is_undetermined, is_within_flat_sides
 
 FLIGHT = wp.constant(0)
 IMPACT = wp.constant(1)
@@ -64,13 +64,14 @@ def add_contact(
     row: int,
     pair: int,
     is_without_derivative: bool,
+    is_needed: bool,
 ):
     """Add the candidate whose Jacobian was written last, if it touches or is near and slow.
 
-    The event is an impact if it approaches. A candidate that reaches contact at the start of a step has to fly there
-    first, even for no time: the time of impact depends on the state, and a flight that an event ends carries that
-    gradient. A deeper penetration is not due to this
-    separation: another part of the shapes has taken over.
+    One that is not needed is only marked. The event is an impact if it approaches. A candidate that reaches contact at
+    the start of a step has to fly there first, even for no time: the time of impact depends on the state, and a flight
+    that an event ends carries that gradient. A deeper penetration is not due to this separation: another part of the
+    shapes has taken over.
     """
     count = contact.events.count[world, row]
     threshold = s.model.restitution_threshold
@@ -79,16 +80,17 @@ def add_contact(
     is_impact = velocity[0] < -threshold
     is_arriving = is_impact and row == 0 and separation >= -CONTACT_TOLERANCE
     if wp.abs(velocity[0]) <= threshold or (separation <= CONTACT_TOLERANCE and not is_arriving):
-        contact.blocks.pair[world, count] = pair
-        contact.blocks.law[world, count] = CONTACT
-        contact.blocks.initial_velocity[world, count] = velocity
-        contact.blocks.start_velocity[world, count] = velocity
         contact.detection.is_active[world, pair] = 1
-        if is_without_derivative:
-            contact.events.is_grazing[world] = 1
-        contact.events.count[world, row] = count + 1
-        if is_impact:
-            contact.events.kind[world, row] = IMPACT
+        if is_needed:
+            contact.blocks.pair[world, count] = pair
+            contact.blocks.law[world, count] = CONTACT
+            contact.blocks.initial_velocity[world, count] = velocity
+            contact.blocks.start_velocity[world, count] = velocity
+            if is_without_derivative:
+                contact.events.is_grazing[world] = 1
+            contact.events.count[world, row] = count + 1
+            if is_impact:
+                contact.events.kind[world, row] = IMPACT
 
 
 @wp.func(inline=True)
@@ -103,10 +105,12 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
         contact.detection.is_active[world, pair] = 0
         slot = contact.events.count[world, row]
         is_without_derivative = bool(False)
+        is_needed = bool(True)
         if pair < s.model.pairs.count:
             primitive = contact_primitive(contact, s, world, pair)
             if wp.static(convex_pairs):
                 is_without_derivative = is_ambiguous(primitive)
+                is_needed = not is_within_flat_sides(contact, s, world, pair, primitive)
             contact.detection.separation[world, pair] = primitive.separation
             contact.detection.penetration[world] = wp.max(contact.detection.penetration[world], -primitive.separation)
             if primitive.separation <= threshold and slot < s.model.max_blocks:
@@ -125,7 +129,7 @@ def detect_contacts(tree: Tree, work: Workspace, contact: Contact, s: System, wo
                 write_limit_jacobian(tree, contact, s, world, slot, pair)
         if contact.detection.separation[world, pair] <= threshold:
             if slot < s.model.max_blocks:
-                add_contact(tree, work, contact, s, world, row, pair, is_without_derivative)
+                add_contact(tree, work, contact, s, world, row, pair, is_without_derivative, is_needed)
                 if pair < s.model.pairs.count:
                     add_rotational_friction(tree, work, contact, s, world, row, pair, slot)
             elif contact.detection.separation[world, pair] <= CONTACT_TOLERANCE:
@@ -253,11 +257,8 @@ def solve_event(
             scale = scalar(0.5) * scale
             if _trial == RESTITUTION_TRIALS - 2:
                 scale = scalar(0.0)
-    if contact.events.kind[world, row] == IMPACT and has_simultaneous_impacts(contact, s, world, count):
+    if is_undetermined(contact, s, world, count, contact.events.kind[world, row] == IMPACT):
         contact.events.is_grazing[world] = 1
-    if wp.static(not pyramidal):
-        if s.model.groups.max_pairs > MAX_DETERMINED and has_undetermined_friction(contact, s, world, count):
-            contact.events.is_grazing[world] = 1
     apply_impulses(tree, work, contact, world, row, count)
     if contact.events.kind[world, row] == FLIGHT:
         remaining = contact.events.remaining_time[world, row]

@@ -8,14 +8,37 @@ along each direction is, is undetermined too.
 
 import warp as wp
 
-from ..precision import scalar, vec3
+from ..collision.contact_primitives import ContactPrimitive
+from ..collision.narrow_phase import pair_primitive
+from ..collision.settings import COLLISION
+from ..precision import pyramidal, scalar, vec3
 from ..spatial.vectors import transpose_product, zero3
 from ..structs import CONTACT, OPEN, Contact, System
 from .active_set import MODE_TOLERANCE, max_abs
 from .settings import SOLVER
 
+SAME_HEIGHT = wp.constant(scalar(COLLISION.same_height))
 MAX_DETERMINED = wp.constant(3)  # points of a flat side whose normal impulses are determined
 PARALLEL_TOLERANCE = wp.constant(scalar(SOLVER.parallel_tolerance))
+
+
+@wp.func(inline=True)
+def is_within_flat_sides(contact: Contact, s: System, world: int, pair: int, primitive: ContactPrimitive):
+    """Return True if the closest points of a pair are any of its flat sides, and four corners of these are as close.
+
+    Where they are within the sides depends on rounding.
+    """
+    result = bool(False)
+    if primitive.is_flat != 0:
+        group = s.model.pairs.group[pair]
+        start = s.model.groups.start[group]
+        if pair == start and s.model.groups.start[group + 1] - start > 4:
+            result = bool(True)
+            for corner in range(start + 1, start + 5):
+                height = pair_primitive(contact, s, world, corner).separation - primitive.separation
+                if wp.abs(height) > SAME_HEIGHT:
+                    result = bool(False)
+    return result
 
 
 @wp.func
@@ -52,6 +75,16 @@ def friction_group(contact: Contact, s: System, world: int, c: int):
 
 
 @wp.func
+def free_speed(contact: Contact, world: int, c: int, count: int):
+    """Return the largest velocity of the island of block c without impulses, which its rounding is in proportion to."""
+    speed = scalar(0.0)
+    for k in range(count):
+        if contact.solver.island[world, k] == contact.solver.island[world, c]:
+            speed = wp.max(speed, max_abs(contact.blocks.free_velocity[world, k]))
+    return speed
+
+
+@wp.func
 def has_undetermined_friction(contact: Contact, s: System, world: int, count: int):
     """Return True if a flat side slides on more points than hold it, along directions that differ.
 
@@ -79,9 +112,20 @@ def has_undetermined_friction(contact: Contact, s: System, world: int, count: in
             if wp.length(wp.cross(normal, first_normal)) <= PARALLEL_TOLERANCE:
                 points += 1
                 speed = wp.max(wp.length(along), wp.length(first_velocity))
-                if speed > MODE_TOLERANCE * max_abs(contact.blocks.free_velocity[world, c]):
-                    area = wp.length(wp.cross(along, first_velocity))
-                    is_turning = is_turning or area > PARALLEL_TOLERANCE * speed * speed
+                if wp.length(wp.cross(along, first_velocity)) > PARALLEL_TOLERANCE * speed * speed:
+                    is_turning = is_turning or speed > MODE_TOLERANCE * free_speed(contact, world, c, count)
                 if points > MAX_DETERMINED and is_turning:
                     result = bool(True)
+    return result
+
+
+@wp.func
+def is_undetermined(contact: Contact, s: System, world: int, count: int, is_impact: bool):
+    """Return True if the motion has no derivative at a solved event."""
+    result = bool(False)
+    if is_impact:
+        result = has_simultaneous_impacts(contact, s, world, count)
+    if wp.static(not pyramidal):
+        if s.model.groups.max_pairs > MAX_DETERMINED:
+            result = result or has_undetermined_friction(contact, s, world, count)
     return result
