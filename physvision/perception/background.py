@@ -17,6 +17,7 @@ from physvision.core import InputError, VideoError
 from physvision.perception.camera_jitter import Image, Images, JitterEstimator, check_static_camera, undo_shift
 from physvision.perception.frame_source import enhance
 from physvision.perception.settings import DEFAULT_SETTINGS, BackgroundSettings, JitterSettings
+from physvision.perception.single_changes import unify_single_changes
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def _resolve_ambiguity(
         visible = np.abs(values[:, speckles] - smooth[speckles]).max(-1) < 2 * tolerance
         speckles[speckles] = visible.sum(0) > 1
         image[rows[speckles], columns[speckles]] = smooth[speckles]
-    return image, noise
+    return unify_single_changes(image, samples, region.astype(bool), tolerance, settings), noise
 
 
 def _resolve_colors(

@@ -42,6 +42,9 @@ class BackgroundSettings:
         min_color_fraction: Fraction of the foreground pixels from which a color is an object's. Raising it drops the
             blurred edges, then small objects.
         speckle_size: Side of the median filter that removes remnants of objects, px; odd.
+        min_state_samples: Samples before and after a pixel's only change. Raising it misses short rests.
+        min_steady_fraction: Fraction of the samples that show one of the two colors of a pixel that changes once.
+        min_edge_majority: Fraction of the edge of a patch of such pixels that must agree on the state without a body.
     """
 
     max_side: int = 1024
@@ -66,6 +69,9 @@ class BackgroundSettings:
     min_hidden_fraction: float = 0.9
     min_color_fraction: float = 0.03
     speckle_size: int = 21
+    min_state_samples: int = 3
+    min_steady_fraction: float = 0.8
+    min_edge_majority: float = 0.75
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,20 @@ def test_what_hardly_leaves_its_place_is_not_part_of_what_is_behind():
     assert np.abs(picture[40:80, 60:125] - WALL).max() < 30
 
 
+def test_a_striped_block_that_comes_to_rest_is_not_part_of_what_is_behind():
+    """A striped block slides before a dark wall onto a light table, and rests there for two thirds of the clip."""
+    random = np.random.default_rng(0)
+    wall, table, stripes = (35, 80, 60), (235, 215, 150), ((70, 60, 95), (200, 90, 110))
+    frames = []
+    for sample in range(SAMPLES):
+        left = max(60, 150 - 6 * sample)
+        block = [((50 + 4 * row, 54 + 4 * row), (left, left + 40), stripes[row % 2]) for row in range(6)]
+        frames.append(_painted(random, [((0, 60), (0, 160), wall), ((60, 120), (0, 160), table), *block]))
+    picture = Background(np.stack(frames)).image
+    assert np.abs(picture[45:60, 50:110] - wall).max() < 30
+    assert np.abs(picture[60:80, 50:110] - table).max() < 30
+
+
 def test_a_shadow_beside_a_dark_bar_leaves_the_wall_as_it_is():
     """A block slides along a dark bar and its shadow along the wall: around the place there is only the bar."""
     random = np.random.default_rng(0)
