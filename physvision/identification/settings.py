@@ -31,6 +31,8 @@ class TrackSettings:
         gap_speed_ratio: Largest speed across a gap, relative to the speed before it.
         min_rest_fraction: Fraction of positions at rest above which a start or end is trimmed. Raising it trims less.
         rest_distance: Distance from the resting position that counts as rest, relative to the extent.
+        max_departure_ratio: Time to leave four times that distance, relative to that distance, below which a short rest
+            at the start is trimmed too: 2 where a constant force acts from the start, 1 after a long rest.
         max_rest_ratio: Duration of a rest at the end that is used, relative to that of the motion before. Raising it
             costs time.
         rest_noise_ratio: Distance that counts as rest, in noise standard deviations.
@@ -55,6 +57,7 @@ class TrackSettings:
     gap_speed_ratio: float = 1.5
     min_rest_fraction: float = 0.15
     rest_distance: float = 0.01
+    max_departure_ratio: float = 4 / 3
     max_rest_ratio: float = 0.5
     rest_noise_ratio: float = 5.0
     table_pixels: float = 500.0

@@ -133,6 +133,8 @@ def _signal_to_noise(track: Track) -> float:
 def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple[list[Track], list[str]]:
     """Mark the samples before anything moves as not observed, with a warning; the models do not cover rest.
 
+    A short rest may be the slow start of the motion itself, unless it ends suddenly, as where something is let go.
+
     Args:
         tracks: Tracks to trim.
         settings: Thresholds of track preparation.
@@ -145,7 +147,11 @@ def trim_initial_rest(tracks: Sequence[Track], settings: TrackSettings) -> tuple
     moving = [track.times[track.observed][count:] for track, count in zip(tracks, counts, strict=True)]
     time = min((float(times[0]) for times in moving if len(times)), default=-math.inf)
     resting = [float((track.times[track.observed] < time).mean()) for track in tracks]
-    if max(resting) < settings.min_rest_fraction:
+    is_held = any(
+        len(times) and times[0] == time and _leaves_suddenly(track, count, settings)
+        for track, count, times in zip(tracks, counts, moving, strict=True)
+    )
+    if max(resting) < settings.min_rest_fraction and not is_held:
         return list(tracks), []
     trimmed = [_mask_samples(track, track.times >= time) for track in tracks]
     usable = [track for track in trimmed if track.observed.sum() >= settings.min_positions]
@@ -198,10 +204,24 @@ def _mask_samples(track: Track, mask: np.ndarray) -> Track:
     return replace(track, observed=observed, sigma=np.where(observed, track.sigma, np.inf))
 
 
-def _count_resting(track: Track, settings: TrackSettings, backwards: bool = False) -> int:
+def _leaves_suddenly(track: Track, count: int, settings: TrackSettings) -> bool:
+    """Return whether a rest of the first `count` positions is one, and not the slow start of a motion from rest.
+
+    Under a constant force the distance grows with the square of the time, so that four times the distance of a rest is
+    reached after twice its time; after a rest it is reached sooner.
+    """
+    times = track.times[track.observed]
+    later_count = _count_resting(track, settings, distance_ratio=4.0)
+    if count < settings.min_positions or later_count >= len(times):
+        return False
+    return bool(times[later_count] - times[0] < settings.max_departure_ratio * (times[count] - times[0]))
+
+
+def _count_resting(track: Track, settings: TrackSettings, backwards: bool = False, distance_ratio: float = 1.0) -> int:
     """Count the first (or last) observed positions that lie where the very first (last) ones do."""
     positions = track.positions[track.observed][:: -1 if backwards else 1]
     rest_radius = max(settings.rest_noise_ratio * _noise(track), settings.rest_distance * track.extent)
+    rest_radius *= distance_ratio
     is_away = np.linalg.norm(positions - np.median(positions[:5], axis=0), axis=1) > rest_radius
     return int(is_away.argmax()) if is_away.any() else len(positions)
 

@@ -51,3 +51,15 @@ def test_rests_of_objects_that_are_observed_at_different_times():
     assert trimmed[0].times[trimmed[0].observed][0] == pytest.approx(1.6, abs=0.1)
     assert trimmed[1].observed.sum() == 20
     assert "Nothing moves in the first 1.6 s" in notes[0]
+
+
+def test_a_short_hold_is_left_out_and_a_slow_start_is_not():
+    """A hold of a tenth of the clip ends suddenly; a body that falls from rest is as slow for as long."""
+    times = np.arange(240) / 60
+    swing = np.stack([150 * np.cos(5 * np.maximum(times - 0.4, 0)), 0 * times], 1)
+    (trimmed,), notes = trim_initial_rest([table(swing, times, 0.2, "px")], TrackSettings())
+    assert trimmed.times[trimmed.observed][0] == pytest.approx(0.45, abs=0.05)
+    assert "Nothing moves in the first" in notes[0]
+    for path in (150 * np.cos(5 * times), 40 * times**2):
+        slow = table(np.stack([path, 0 * times], 1), times, 0.2, "px")
+        assert trim_initial_rest([slow], TrackSettings()) == ([slow], [])
