@@ -64,9 +64,7 @@ class ContactPrimitive:
     second_is_scaled: int
     is_swapped: int  # whether the form describes the second shape and the first, in this order
     is_ambiguous: int  # whether another normal separates the shapes as far
-    is_flat: (
-        int  # whether flat sides lie on each other; the normal is that of the second, whatever form the points have
-    )
+    is_flat: int  # whether flat sides lie on each other; whatever the form, the normal is that of the second
     rim: vec3  # cosine and sine of the angle from the lowest point of a circle, and its radius
 
 
