@@ -56,17 +56,3 @@ def test_what_flies_off_on_a_curve_was_not_struck_on_a_table():
     evidence = Evidence(tracks, View(320, 240), {})
     (model,) = collision.candidate_models(evidence)
     assert "the path of ball is curved" in (window_contradiction(evidence, model) or "")
-
-
-def test_two_masses_that_pass_each_other_ever_faster_do_not_collide():
-    """The masses of an Atwood machine start at rest; bodies on a table are not accelerated before they collide."""
-    times = np.arange(50) / 30
-    path = 80 * times[:, None] ** 2 * [0, 1]
-    random = np.random.default_rng(0)
-    tracks = [
-        track(times, start + sign * path + random.normal(0, 0.2, path.shape), 0.2, radius=17.0, name=name)
-        for name, start, sign in (("left", [180.0, 260.0], -1), ("right", [210.0, 60.0], 1))
-    ]
-    evidence = Evidence(tracks, View(480, 480), {})
-    (model,) = collision.candidate_models(evidence)
-    assert "becomes faster" in (window_contradiction(evidence, model) or "")
