@@ -189,8 +189,9 @@ def _budget(
     """Return the standard uncertainty of a parameter by its source; bounds reduce all sources alike."""
     if parameter.interval_68 is None:
         return {}
+    # Where thousands of frames leave next to none, rounding may make it negative.
     variance, white_variance = (
-        float(z_derivatives @ covariance @ z_derivatives)
+        max(float(z_derivatives @ covariance @ z_derivatives), 0.0)
         for covariance in (posterior.covariance, posterior.white_covariance)
     )
     variances = {

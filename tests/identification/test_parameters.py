@@ -9,6 +9,8 @@ from scipy.optimize import minimize
 
 from physvision.estimation.autocorrelation import MixturePosterior
 from physvision.identification.parameters import (
+    Parameter,
+    _budget,
     _estimate,
     _feasible_samples,
     _interval,
@@ -131,3 +133,14 @@ def test_draws_under_a_camera_that_leaves_less_identifiable_are_left_out():
     assert (feasible == 1.0).all()
     assert feasible.shape == (100, 2)
     assert draws.shape == (200, 2)
+
+
+def test_a_variance_that_rounding_makes_negative_is_none():
+    """As of a parameter at its bound in a clip of minutes, whose white noise averages out."""
+    covariance = torch.tensor([[4.0, 0.0], [0.0, 1e-14]], dtype=torch.float64)
+    white = torch.tensor([[1.0, 0.0], [0.0, -1e-20]], dtype=torch.float64)
+    posterior = MixturePosterior(torch.ones(1, dtype=torch.float64), covariance[None], white, 30.0)
+    parameter, none = Parameter(1.0, "m", interval_68=(0.9, 1.1)), torch.zeros(1, dtype=torch.float64)
+    budget = _budget(parameter, posterior, torch.tensor([0.0, 1.0], dtype=torch.float64), none)
+    assert budget["tracking"] == budget["known_values"] == 0.0
+    np.testing.assert_allclose(budget["model"], 0.1)
