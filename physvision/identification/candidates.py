@@ -247,11 +247,9 @@ def prediction_failure(fit: Fit, check_determined: bool) -> str | None:
         return None
     expected, extent, unit = expected_holdout_error(fit), fit.evidence.extent, fit.evidence.unit
     miss = f"its last third, predicted from the first two, is missed by {holdout.error:.2g} {unit}"
-    if (
-        check_determined
-        and fit.model.kind not in _SENSITIVE_KINDS
-        and expected > settings.max_expected_holdout * extent
-    ):
+    is_sensitive = fit.model.kind in _SENSITIVE_KINDS
+    max_expected = settings.max_sensitive_holdout if is_sensitive else settings.max_expected_holdout
+    if check_determined and not expected < max_expected * extent:
         return f"{miss}, and the first two thirds do not determine it"
     expected = math.hypot(expected, 2**0.5 * tracker_bias(fit))
     if holdout.error < settings.max_holdout_ratio * expected:

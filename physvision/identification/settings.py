@@ -183,6 +183,8 @@ class SelectionSettings:
             sensitivity imply. Raising it refuses fewer clips.
         max_expected_holdout: Error that these imply above which a kind is rejected, relative to the extent, unless its
             law is a sensitive one.
+        max_sensitive_holdout: The same for a sensitive law. No small error of a state grows so much within a clip; one
+            of a parameter that the fit does not determine does.
         max_single_miss: Holdout error, relative to the extent, above which a kind that was given is rejected unless
             noise, bias and sensitivity explain it.
         min_successor_odds: Odds against a rejected kind from which another kind may take its place.
@@ -207,6 +209,7 @@ class SelectionSettings:
     min_holdout_miss: float = 0.05
     max_holdout_ratio: float = 5.0
     max_expected_holdout: float = 0.5
+    max_sensitive_holdout: float = 1e6
     max_single_miss: float = 0.3
     min_successor_odds: float = 1e-3
 
@@ -228,6 +231,7 @@ class SignatureSettings:
             collisions have up to 0.006, flights from a launcher 0.05.
         min_bow_ratio: Bow that counts, in noise standard deviations.
         min_bow_size: Bow that counts, relative to the object's radius.
+        min_rebound: Rise after an impact from which a motion bounces, relative to its fall: a restitution of 0.17.
         min_bow_samples: Samples from which a bow is estimated.
     """
 
@@ -243,6 +247,7 @@ class SignatureSettings:
     min_bow_ratio: float = 6.0
     min_bow_size: float = 0.06
     min_bow_samples: int = 8
+    min_rebound: float = 0.03
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,23 @@ def _turns_suddenly(fit: Fit) -> str | None:
     return f"it turns round suddenly {counts[0]} times"
 
 
+def _hardly_rebounds(fit: Fit) -> str | None:
+    """Check that what bounces rises again by more than noise and settling; what only lands has shown no restitution."""
+    evidence, settings = fit.evidence, fit.evidence.settings.signatures
+    _, noise = _samples(fit)
+    heights = fit.positions(evidence.times)[fit.model.first : fit.model.end, 1].numpy()
+    heights = heights[np.isfinite(heights)]
+    rises = np.diff(heights) < 0  # downwards is positive
+    lowest = np.flatnonzero(~rises[:-1] & rises[1:]) + 1
+    if not len(lowest):  # down a steep slope it does not rise
+        return None
+    rebound = max(float(heights[index] - heights[index:].min()) for index in lowest)
+    limits = settings.min_bow_ratio * noise, settings.min_bow_size * (evidence.tracks[0].radius or 0.0)
+    if rebound > max(*limits, settings.min_rebound * float(np.ptp(heights))):
+        return None
+    return f"it lands, and rises by no more than {rebound:.2g} {evidence.unit} again"
+
+
 def _does_not_approach(evidence: Evidence, model: MotionModel) -> str | None:
     """Check that two objects that collide approach each other, and are as far apart at the impact as they are large."""
     settings, tracks = evidence.settings.signatures, evidence.tracks
@@ -145,4 +162,5 @@ _CHECKS: Mapping[str, tuple[Callable[[Fit], str | None], ...]] = {
     "spring": (_turns_suddenly, _hardly_swings, _sags),
     "pendulum": (_turns_suddenly, _hardly_swings),
     "circular": (_turns_suddenly,),
+    "bounce": (_hardly_rebounds,),
 }

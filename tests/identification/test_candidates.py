@@ -9,6 +9,7 @@ from identification.test_signatures import track
 
 from physvision.datasets.clips import Filming, draw
 from physvision.identification import candidates
+from physvision.identification.diagnostics import Holdout
 from physvision.identification.fitting import fit_model, max_noise
 from physvision.identification.kinds import KINDS, flight
 from physvision.identification.model import Evidence, UnsuitableError
@@ -68,3 +69,16 @@ def test_noise_excuses_no_miss_of_half_an_object():
     assert max_noise(evidence) == pytest.approx(0.02 * evidence.extent)
     small = Evidence([track(times, path / 10, 0.5, radius=16.0)], View(640, 360), {})
     assert 2.9 < max_noise(small) < 3.1
+
+
+def test_a_law_is_sensitive_to_its_start_and_not_to_what_nothing_determines(monkeypatch):
+    """An impact magnifies errors of a state; that of a mass ratio of nothing, 1e45 extents large, excuses no miss."""
+    clip = draw("collision", 3, Filming(size=(320, 240), fps=60.0, readout=0.0))
+    evidence = Evidence(tracks_of(clip), View(320, 240), {})
+    fit = candidates.best_fit(evidence, KINDS["collision"].candidate_models(evidence))
+    missed = Holdout(0.3 * evidence.extent, 0.3, np.zeros((0, 4)))
+    monkeypatch.setattr(candidates, "evaluate_holdout", lambda fit: missed)
+    monkeypatch.setattr(candidates, "expected_holdout_error", lambda fit: 10.0 * fit.evidence.extent)
+    assert candidates.prediction_failure(fit, check_determined=True) is None
+    monkeypatch.setattr(candidates, "expected_holdout_error", lambda fit: 1e45 * fit.evidence.extent)
+    assert "do not determine it" in str(candidates.prediction_failure(fit, check_determined=True))

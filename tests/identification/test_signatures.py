@@ -98,3 +98,14 @@ def test_a_wheel_that_friction_slows_down():
     result = identify([track(times, positions, 0.2, radius=6.0)], "circular", size=(400, 400))
     assert result.parameters["angular_speed"].value == pytest.approx(20, rel=1e-3)
     assert result.parameters["angular_acceleration"].value == pytest.approx(-5, rel=5e-3)
+
+
+def test_what_lands_and_settles_does_not_bounce():
+    """A leaf sinks at a speed that is almost steady, lies on the floor, and rises by 2 % of its fall as it settles."""
+    times = np.arange(52) / 30
+    since = times - 0.72
+    speed = np.where(since < 0, 375 + 16 * 0.72, -14)
+    heights = 754 + speed * since + 8 * since**2
+    leaf = track(times, np.stack([210 - 4 * times, heights], 1), 0.25, radius=10.0)
+    with pytest.raises(InputError, match="it lands, and rises by no more than"):
+        identify([leaf], size=(640, 900))
