@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -93,8 +92,9 @@ def read_state_dict(path: StrPath) -> Mapping[str, Tensor]:
         raise CheckpointError(f"weights: {path} is no file; save the state_dict() of torchvision's network there")
     try:
         weights = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        raise CheckpointError(f"weights: {path} holds no state dict ({str(error).splitlines()[0]})") from error
+    except Exception as error:  # torch raises whatever its reading of a damaged file comes across
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise CheckpointError(f"weights: {path} holds no state dict ({reason})") from error
     if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise CheckpointError(f"weights: {path} holds no state dict; save that of torchvision's network")
     return weights
