@@ -1,22 +1,22 @@
 """Separation of random pairs of convex shapes against an oracle (`convex_oracle`).
 
-    python benchmarks/convex_pairs.py [--pairs 100000] [--first 0]
+    python benchmarks/convex_pairs.py [--pairs 100000] [--first 0] [--record out/convex_pairs.jsonl]
 
 Hulls, boxes, cylinders, capsules, ellipsoids and planes, each kind of pair equally often. Half of the poses are random.
 The others are nearly degenerate: parallel faces and edges, exactly or up to 1e-12 to 1e-3 rad, corners above corners,
 plates and needles, and shapes that touch or nearly do, from 1e-12 m to 1 cm apart or penetrating. The package's
-separation is the least of all rows of the pair that `engine.contacts` lists.
+separation is the least of all rows of the pair that `engine.contacts` lists. A line of JSON is added to the record for
+each batch; batches that are in it already are not compared again.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from jsonargparse import auto_cli
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
-sys.path.append(str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "experiments")]
 from convex_oracle import Posed, penetration, separation, separation_along, share_a_point
+from result_cache import cached_results
 
 from physvision import State
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Placed, Plane, Shape
@@ -158,43 +159,56 @@ def judge(a: Posed, b: Posed, exact: float, value: float) -> str:
     return "deeper than the least penetration" if value < exact else "shallower than the least penetration"
 
 
-def compare(pairs: int, first: int = 0) -> Iterator[Comparison]:
-    """Compare random pairs, in batches of poses of the same two shapes."""
-    for number in range(-(-pairs // BATCH)):
-        rng = np.random.default_rng([first, number])
-        kind = KINDS[number % len(KINDS)]
-        shapes = random_shape(kind[0], rng), random_shape(kind[1], rng)
-        posed = [pose(*shapes, rng) for _ in range(BATCH)]
-        values, normals = measured(posed)
-        for (a, b), value, normal in zip(posed, values.tolist(), normals, strict=True):
-            exact = separation(a, b, rng)
-            if a.is_polytope and b.is_polytope and abs(exact) > LP_TOLERANCE and share_a_point(a, b) != (exact <= 0):
-                raise AssertionError(f"quadratic and linear programming disagree: {a} {b} {exact}")
-            if exact == 0:
-                exact = -penetration(a, b, rng)
-            if exact < 0 and not (a.is_polytope and b.is_polytope) and not isinstance(b.shape, Plane):
-                # The search among directions of round shapes ends early at times; any direction is a bound.
-                exact = max(exact, float(separation_along(a, b, normal)))
-            yield Comparison(kind, exact, value, judge(a, b, exact, value))
+def compare(first: int, number: int) -> Iterator[Comparison]:
+    """Compare a batch of random poses of the same two shapes."""
+    rng = np.random.default_rng([first, number])
+    kind = KINDS[number % len(KINDS)]
+    shapes = random_shape(kind[0], rng), random_shape(kind[1], rng)
+    posed = [pose(*shapes, rng) for _ in range(BATCH)]
+    values, normals = measured(posed)
+    for (a, b), value, normal in zip(posed, values.tolist(), normals, strict=True):
+        exact = separation(a, b, rng)
+        if a.is_polytope and b.is_polytope and abs(exact) > LP_TOLERANCE and share_a_point(a, b) != (exact <= 0):
+            raise AssertionError(f"quadratic and linear programming disagree: {a} {b} {exact}")
+        if exact == 0:
+            exact = -penetration(a, b, rng)
+        if exact < 0 and not (a.is_polytope and b.is_polytope) and not isinstance(b.shape, Plane):
+            # The search among directions of round shapes ends early at times; any direction is a bound.
+            exact = max(exact, float(separation_along(a, b, normal)))
+        yield Comparison(kind, exact, value, judge(a, b, exact, value))
 
 
-def main(pairs: int = 100_000, first: int = 0) -> None:
+def row(first: int, number: int) -> dict[str, Any]:
+    """Compare a batch, and return its counts and the errors of each kind of fault."""
+    results = list(compare(first, number))
+    faults: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        if result.fault:
+            faults[result.fault].append(abs(result.value - result.exact))
+    penetrating = sum(result.exact <= 0 for result in results)
+    return {"batch": [first, number], "count": len(results), "penetrating": penetrating, "faults": faults}
+
+
+def main(pairs: int = 100_000, first: int = 0, record: Path = Path("out/convex_pairs.jsonl")) -> None:
     """Print the number of pairs of each kind, and of each kind of error.
 
     Args:
         pairs: Number of random pairs.
-        first: Seed of the first batch.
+        first: Seed of the batches.
+        record: File to which rows are added.
     """
     torch.set_num_threads(1)
-    began = time.process_time()
+    batches = [(first, number) for number in range(-(-pairs // BATCH))]
+    rows = cached_results(record, batches, lambda batch: row(*batch), lambda entry: tuple(entry["batch"]))
     counts: dict[tuple[str, str], list[int]] = {kind: [0, 0, 0] for kind in KINDS}
     faults: dict[tuple[tuple[str, str], str], list[float]] = defaultdict(list)
-    for result in compare(pairs, first):
-        counts[result.kind][0] += 1
-        counts[result.kind][1] += result.exact <= 0
-        counts[result.kind][2] += bool(result.fault)
-        if result.fault:
-            faults[result.kind, result.fault].append(abs(result.value - result.exact))
+    for (_, number), entry in rows.items():
+        kind = KINDS[number % len(KINDS)]
+        wrong = sum(len(errors) for errors in entry["faults"].values())
+        for index, count in enumerate((entry["count"], entry["penetrating"], wrong)):
+            counts[kind][index] += count
+        for fault, errors in entry["faults"].items():
+            faults[kind, fault] += errors
     print(f"{'pair':<22} {'compared':>9} {'penetrate':>10} {'wrong':>7}")
     for kind, (count, penetrating, wrong) in counts.items():
         print(f"{' and '.join(kind):<22} {count:>9} {penetrating:>10} {wrong:>7}")
@@ -202,7 +216,6 @@ def main(pairs: int = 100_000, first: int = 0) -> None:
     print(f"{'all':<22} {totals[0]:>9} {totals[1]:>10} {totals[2]:>7}")
     for (kind, fault), errors in sorted(faults.items()):
         print(f"{' and '.join(kind)}: {fault}, {len(errors)}, worst {max(errors):.1e} m")
-    print(f"{time.process_time() - began:.0f} s of processor time")
 
 
 if __name__ == "__main__":
