@@ -16,7 +16,7 @@ from torch import Tensor
 
 from physvision.core.errors import CheckpointError, FileError, TrainingError
 from physvision.core.files import atomic_path
-from physvision.core.resources import StrPath
+from physvision.core.resources import StrPath, is_file
 
 # Size of a configuration in characters, an MJCF model included.
 _MAX_CHARACTERS = 4_000_000
@@ -82,21 +82,33 @@ def read_weights(path: StrPath, kind: str) -> tuple[dict[str, Tensor], dict[str,
     return tensors, read_configuration(str(path), metadata.get("configuration"))
 
 
+def read_saved(path: StrPath) -> Any:
+    """Read tensors and plain values that torch saved; any other content is rejected.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, or holds objects that would have to be unpickled.
+    """
+    if not is_file(Path(path)):
+        raise CheckpointError(f"{path}: no such file")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever its reading of a damaged file comes across
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise CheckpointError(
+            f"{path}: refused, for it is damaged or holds more than tensors and plain values; loading it could run "
+            f"foreign code ({reason})"
+        ) from error
+
+
 def read_state_dict(path: StrPath) -> Mapping[str, Tensor]:
-    """Read the state dict of a network that torch saved, without unpickling code.
+    """Read the state dict of a network that torch saved.
 
     Raises:
         CheckpointError: There is no such file, or it holds something else.
     """
-    if not Path(path).is_file():
-        raise CheckpointError(f"weights: {path} is no file; save the state_dict() of torchvision's network there")
-    try:
-        weights = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever its reading of a damaged file comes across
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise CheckpointError(f"weights: {path} holds no state dict ({reason})") from error
+    weights = read_saved(path)
     if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
-        raise CheckpointError(f"weights: {path} holds no state dict; save that of torchvision's network")
+        raise CheckpointError(f"weights: {path} holds no state dict; save the state_dict() of torchvision's network")
     return weights
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.utils.tensorboard.writer import SummaryWriter
 
 from physvision.core import CheckpointError
 from physvision.core.checks import check_count, check_positive
-from physvision.core.weights import write_atomically
+from physvision.core.weights import read_saved, write_atomically
 from physvision.learning.learner import Learner, evaluate
 
 CHECKPOINT, BEST, PROGRESS = "last.ckpt", "best.ckpt", "progress.jsonl"
@@ -121,9 +120,9 @@ def resume(learner: Learner, run_folder: Path, run_config: dict[str, Any]) -> tu
     if not path.exists():
         return [], 0.0
     try:
-        state = torch.load(path, weights_only=True)
-    except Exception as error:
-        raise CheckpointError(f"{path}: cannot be read ({error}); remove it to start again") from error
+        state = read_saved(path)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; remove it to start again") from error
     keys = {"run_config", "evaluations", "learner", "cpu_seconds"}
     if not isinstance(state, dict) or set(state) != keys or not _are_evaluations(state["evaluations"]):
         raise CheckpointError(f"{path}: is no checkpoint of `physvision learn`; choose another folder or remove it")

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from physvision.core import CheckpointError, InputError, serialization
 from physvision.core.memory_limit import Budget
-from physvision.core.resources import find, folder, is_file
-from physvision.core.weights import describe_weights, read_configuration, read_weights, write_weights
+from physvision.core.resources import find, folder
+from physvision.core.weights import describe_weights, read_configuration, read_saved, read_weights, write_weights
 from physvision.models.autoencoder import PredictiveAutoencoder
 from physvision.perception import flow  # noqa: F401  a configuration may name its parts
 from physvision.physics import articulated, rigid2d  # noqa: F401  likewise
@@ -148,16 +148,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         CheckpointError: it is missing, damaged, or holds objects that would have to be unpickled.
     """
-    if not is_file(Path(path)):
-        raise CheckpointError(f"{path}: no such file")
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever its reading of a damaged file comes across
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise CheckpointError(
-            f"{path}: refused, for it is damaged or holds more than tensors and plain values; loading it could run "
-            f"foreign code ({reason})"
-        ) from error
+    checkpoint = read_saved(path)
     weights = checkpoint.get("state_dict") if isinstance(checkpoint, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(name, str) for name in weights):
         raise CheckpointError(f"{path}: is no checkpoint of a training")

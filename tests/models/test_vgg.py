@@ -36,7 +36,7 @@ def test_weights_come_from_a_file(tmp_path):
     assert torch.equal(loaded.features[3].weight, narrow.features[3].weight)
     assert not torch.equal(loaded.features[0].weight, narrow.features[0].weight)
     (tmp_path / "text.pt").write_text("no weights")
-    for path, fault in (("text.pt", "no state dict"), ("missing.pt", "no file")):
+    for path, fault in (("text.pt", "damaged or holds more"), ("missing.pt", "no such file")):
         with pytest.raises(CheckpointError, match=fault):
             VggEncoder(13, 4, width=0.05, pool=1, weights=tmp_path / path)
 
