@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -13,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from physvision.core import FileError, InputError, StrPath, UnsupportedError
+from physvision.core.files import read_text
 
 # Limits of a calibration file, far above every honest one, and of its distortion model.
 _MAX_BYTES, _COEFFICIENTS = 1_000_000, (4, 5, 8)
@@ -114,12 +114,7 @@ def read_calibration(path: StrPath) -> Calibration:
     Args:
         path: Path of the file.
     """
-    try:
-        if Path(path).stat().st_size > _MAX_BYTES:
-            raise InputError(f"{path}: expected a calibration of at most {_MAX_BYTES:,} bytes")
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: cannot be read ({error})") from error
+    text = read_text(path, _MAX_BYTES)
     try:
         if text.lstrip()[:1] not in ("%", "<", "{"):  # OpenCV 4 reads no YAML without a header, as ROS writes it
             text = f"%YAML:1.0\n---\n{text}"

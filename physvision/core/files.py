@@ -1,15 +1,55 @@
-"""Write files completely or not at all."""
+"""Read files of a limited size, and write files completely or not at all."""
 
 from __future__ import annotations
 
 import os
 import re
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from physvision.core.errors import FileError, InputError
+from physvision.core.resources import StrPath
+
 _HOST = re.sub(r"[^\w-]", "-", socket.gethostname())
+
+
+def read_content(path: StrPath, max_bytes: int) -> bytes:
+    """Read all of a file; a device, which never ends, and a pipe, which waits for a writer, are refused.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+        InputError: It has more than `max_bytes` bytes.
+    """
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise FileError(f"{path}: cannot be read, expected a file and not a folder, a pipe or a device")
+        with Path(path).open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except (OSError, ValueError) as error:  # ValueError is that of a name that no file can have
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    if len(content) > max_bytes:
+        raise InputError(f"{path}: expected a file of at most {max_bytes:,} bytes, this one has more")
+    return content
+
+
+def read_text(path: StrPath, max_bytes: int) -> str:
+    """Read all of a file of text, as `read_content` does; a mark of the byte order is left out.
+
+    Raises:
+        FileError: There is no such file, or it cannot be read.
+        InputError: It is too large, or is not in UTF-8.
+    """
+    content = read_content(path, max_bytes)
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        byte = f"the byte {content[error.start]} at {error.start}"
+        raise InputError(f"{path}: expected text in UTF-8, got {byte}; save it as UTF-8") from error
 
 
 def partial(path: Path) -> Path:

@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from physvision.core.errors import FileError, InputError
+from physvision.core.errors import InputError
+from physvision.core.files import read_text
 from physvision.core.serialization import MAX_DEPTH, check_size
 
 _MAX_BYTES = 2**20
@@ -30,17 +31,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         FileError: The file cannot be read.
         InputError: The file is not a valid configuration.
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > _MAX_BYTES:
-        raise InputError(f"{path}: expected a configuration of at most {_MAX_BYTES} bytes, got {len(content)}")
-    try:
-        values = _load(content.decode("utf-8"), str(path))
-    except UnicodeDecodeError as error:
-        at = error.start
-        raise InputError(f"{path}: expected text in UTF-8, got the byte {content[at]} at {at}") from error
+    values = _load(read_text(path, _MAX_BYTES), str(path))
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected options and their values, got {type(values).__name__}")
     # Aliases of aliases stand for billions of values in a kilobyte.

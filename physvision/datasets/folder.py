@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from physvision.core import DataError, FileError, InputError
 from physvision.core.checks import check_count
-from physvision.core.files import atomic_path, remove_stale_partials
+from physvision.core.files import atomic_path, read_content, read_text, remove_stale_partials
 from physvision.core.serialization import build_dataclass
 
 Split = Literal["train", "valid", "test"]
@@ -31,7 +31,7 @@ CHECKSUMS = "checksums.sha256"
 _MIN_SHARDS, _SHARD_BYTES = 32, 2**27
 _SHARD_NAME = re.compile(r"[a-z]{1,20}-[0-9]{1,20}\.arrow")
 # Limits far above every data set, so that a description that is none is refused before it costs time and memory.
-_MAX_SHARDS, _MAX_COUNT = 10_000_000, 10**9
+_MAX_SHARDS, _MAX_COUNT, _MAX_BYTES = 10_000_000, 10**9, 2**30
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,11 @@ class DataFolder:
         """Description of the data set, from its JSON file."""
         file = self.path / DESCRIPTION
         try:
-            data = file.read_bytes()
-        except FileNotFoundError:
-            raise FileError(f"{self.path}: holds no data set (there is no {DESCRIPTION})") from None
-        except OSError as error:
-            raise FileError(f"{file}: cannot be read ({error.strerror})") from error
+            data = read_content(file, _MAX_BYTES)
+        except FileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise FileError(f"{self.path}: holds no data set (there is no {DESCRIPTION})") from None
+            raise
         if self.checksums().get(DESCRIPTION, _digest(data)) != _digest(data):
             raise DataError(
                 f"{file}: is damaged (its checksum differs); run again what made this data set, and it is made again"
@@ -140,11 +140,11 @@ class DataFolder:
         """SHA-256 checksums of the files written so far, by name."""
         file = self.path / CHECKSUMS
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
+            lines = read_text(file, _MAX_BYTES).splitlines()
             return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        except FileNotFoundError:
-            return {}
         except (OSError, ValueError) as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return {}
             raise DataError(
                 f"{file}: cannot be read as checksums ({error}); remove it, and what made this data set makes it again"
             ) from error
@@ -236,7 +236,7 @@ class DataFolder:
         """Description of a fault of a shard's file; None if the file is whole."""
         file = self.path / shard.file
         recorded = self.checksums().get(shard.file)
-        if recorded is None or not file.exists():
+        if recorded is None or not file.is_file():
             return "missing"
         with file.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()

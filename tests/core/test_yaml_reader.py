@@ -16,7 +16,7 @@ BAD = [
     ("laughs", LAUGHS, "expected at most 40 levels and 100,000 values"),
     ("itself", b"a: &a [*a]", "expected at most 40 levels and 100,000 values"),
     ("deep", b"[" * 50_000, "a.yaml: nested too deeply, expected at most 40 levels"),
-    ("long", b"a: " + b"x" * 2**21, "at most 1048576 bytes"),
+    ("long", b"a: " + b"x" * 2**21, "at most 1,048,576 bytes"),
 ]
 
 

@@ -24,7 +24,7 @@ def test_files(tmp_path):
         articulated.load(str(broken))
     binary = tmp_path / "binary.xml"
     binary.write_bytes(b"\xff\xfe\x00\x00")
-    with pytest.raises(FileError, match="cannot be read as XML"):
+    with pytest.raises(InputError, match="expected text in UTF-8"):
         articulated.load(str(binary))
     with pytest.raises(InputError, match="base: expected one of auto, fixed, free, ground, got 'floating'"):
         articulated.load("<mujoco/>", base="floating")

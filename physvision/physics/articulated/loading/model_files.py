@@ -21,6 +21,8 @@ from typing import Any
 import mujoco
 
 from physvision.core import FileError, ModelError
+from physvision.core.files import read_text
+from physvision.core.resources import is_file
 from physvision.physics.articulated.loading import mujoco_compiler
 from physvision.physics.articulated.loading.mujoco_compiler import CompilerRequest, compile_request, encode_request
 from physvision.physics.articulated.loading.sizes import check_sizes
@@ -78,17 +80,9 @@ def read_source(source: str | os.PathLike[str]) -> str:
     text = os.fspath(source)
     if _is_inline(text):
         return text
-    path = Path(text)
-    try:
-        if not path.is_file():
-            raise FileError(f"there is no model file {text!r}")
-        size = path.stat().st_size
-        content = path.read_text(encoding="utf-8") if size <= SETTINGS.max_model_file else None
-    except (OSError, ValueError) as error:
-        raise error if isinstance(error, FileError) else FileError(f"{text} cannot be read as XML: {error}") from error
-    if content is None:
-        raise ModelError(f"{text} has {size} bytes; expected a model of at most {SETTINGS.max_model_file}")
-    return content
+    if not is_file(Path(text)):
+        raise FileError(f"there is no model file {text!r}")
+    return read_text(text, SETTINGS.max_model_file)
 
 
 def is_urdf(content: str) -> bool:
