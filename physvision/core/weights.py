@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -86,18 +87,31 @@ def read_saved(path: StrPath) -> Any:
     """Read tensors and plain values that torch saved; any other content is rejected.
 
     Raises:
-        CheckpointError: The file is missing, damaged, or holds objects that would have to be unpickled.
+        CheckpointError: The file is missing, damaged, compressed, or holds objects that would have to be unpickled.
     """
     if not is_file(Path(path)):
         raise CheckpointError(f"{path}: no such file")
     try:
+        size = _unpacked_size(path)
+        if size > Path(path).stat().st_size:
+            raise CheckpointError(f"{path}: refused, for it would grow to {size:,} bytes; torch compresses no file")
         return torch.load(path, map_location="cpu", weights_only=True)
+    except CheckpointError:
+        raise
     except Exception as error:  # torch raises whatever its reading of a damaged file comes across
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise CheckpointError(
             f"{path}: refused, for it is damaged or holds more than tensors and plain values; loading it could run "
             f"foreign code ({reason})"
         ) from error
+
+
+def _unpacked_size(path: StrPath) -> int:
+    """Size of what a zip file holds, 0 for any other file; compressed, it can be a thousand times that of the file."""
+    if not zipfile.is_zipfile(path):
+        return 0
+    with zipfile.ZipFile(path) as archive:
+        return sum(entry.file_size for entry in archive.infolist())
 
 
 def read_state_dict(path: StrPath) -> Mapping[str, Tensor]:

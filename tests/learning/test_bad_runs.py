@@ -1,6 +1,7 @@
 """Runs of learning in folders that hold something else, and schedules that no run can have."""
 
 import json
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import torch
@@ -51,6 +52,15 @@ GOOD = {"run_config": RUN, "evaluations": [], "learner": {"env_steps": 3, "modul
 def test_a_foreign_checkpoint_is_refused(tmp_path, state, match):
     torch.save(state, tmp_path / CHECKPOINT)
     with pytest.raises(CheckpointError, match=match):
+        train(OneLayer(), TrainingSchedule(), tmp_path, RUN)
+
+
+def test_a_compressed_checkpoint_is_refused_before_it_grows(tmp_path):
+    torch.save(GOOD | {"learner": torch.zeros(2**20)}, tmp_path / "a.ckpt")
+    with ZipFile(tmp_path / "a.ckpt") as source, ZipFile(tmp_path / CHECKPOINT, "w", ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    with pytest.raises(CheckpointError, match=r"would grow to 4,19.,... bytes"):
         train(OneLayer(), TrainingSchedule(), tmp_path, RUN)
 
 

@@ -5,6 +5,7 @@
 import json
 import pickle
 from copy import deepcopy
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from physvision.control.pixels import load_policy
 from physvision.core import CheckpointError, FileError, resources
-from physvision.core.weights import describe_weights, write_weights
+from physvision.core.weights import describe_weights, read_state_dict, write_weights
 from physvision.models import PredictiveAutoencoder, build, load, save
 from physvision.models.checkpoints import FORMAT, read_checkpoint
 from physvision.perception.flow import load_flow
@@ -320,3 +321,15 @@ def test_a_checkpoint_of_many_balls_ends_by_its_work(tmp_path, monkeypatch):
         write_weights(tmp_path / "m.safetensors", {}, configuration, FORMAT)
         with pytest.raises(CheckpointError, match="needs more than 100,000 calls"):
             load(tmp_path / "m.safetensors", kind)
+
+
+@pytest.mark.parametrize("read", [read_checkpoint, read_state_dict])
+def test_a_compressed_checkpoint_is_refused_before_it_grows(tmp_path, read):
+    torch.save({"state_dict": {"model.a": torch.zeros(2**20)}}, tmp_path / "a.ckpt")
+    path = tmp_path / "b.ckpt"
+    with ZipFile(tmp_path / "a.ckpt") as source, ZipFile(path, "w", ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+    assert path.stat().st_size < 2**14
+    with pytest.raises(CheckpointError, match=r"would grow to 4,19.,... bytes"):
+        read(path)
