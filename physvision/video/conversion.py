@@ -14,6 +14,7 @@ from physvision.core import InputError, VideoError
 from physvision.core.checks import check_count, check_positive, parse_numbers
 
 Frame = TypeVar("Frame")
+_MAX_COPIES = 100_000  # of one frame: an hour at 30 frames a second
 
 
 def resample(frames: Iterable[tuple[float, Frame]], fps: float | int) -> Iterator[tuple[float, Frame]]:
@@ -31,6 +32,11 @@ def resample(frames: Iterable[tuple[float, Frame]], fps: float | int) -> Iterato
     for time, frame in frames:
         if previous is not None:
             middle, interval = 0.5 * (previous[0] + time), time - previous[0]
+            if interval * fps > _MAX_COPIES:
+                text = (
+                    f"fps: {interval * fps:.3g} copies of the frame at {previous[0]:g} s, for the next is at {time:g} s"
+                )
+                raise InputError(f"{text}; expected at most {_MAX_COPIES:,}: give a lower rate, or cut the video there")
             # The tolerance keeps rounded timestamps from repeating or dropping a frame.
             while count / fps < middle - 1e-9:
                 yield count / fps, previous[1]

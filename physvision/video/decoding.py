@@ -26,7 +26,11 @@ Matrix = tuple[tuple[int, int], tuple[int, int]]
 DECODING_ERRORS = (av.FFmpegError, ValueError, OverflowError, MemoryError, IndexError, EOFError)
 # FFmpeg renders any text as an image of characters.
 _TEXT_FORMATS = {"tty", "bin", "xbin", "adf", "idf"}
-MAX_FRAME_PIXELS = 2**28  # a header that states larger frames is damaged
+# Lists of other files, patterns of their names, addresses and scripts: a clip is read from its own file alone.
+_REFERRING_FORMATS = {"concat", "dash", "hls", "image2", "imf", "rtp", "rtsp", "sap", "sdp", "vobsub"}
+_REFERRING_FORMATS |= {"avisynth", "vapoursynth"}
+_FORMATS = ",".join(sorted(av.formats_available - _REFERRING_FORMATS))
+MAX_FRAME_PIXELS = 2**26  # twice those of an 8K video; a kilobyte can state more than fit in memory
 MIN_THREADED_PIXELS = 512 * 512  # smaller frames are coded faster by one thread
 
 
@@ -42,7 +46,9 @@ def open_container(path: StrPath, kind: Literal["video", "audio"] = "video") -> 
         raise FileError(f"{path}: no such file")
     try:
         # Metadata in another encoding does not affect the frames.
-        container = av.open(os.fspath(path), metadata_errors="replace")
+        # An absolute path is never an address, as the file `concat:a` would be.
+        options = {"format_whitelist": _FORMATS}
+        container = av.open(os.path.abspath(path), metadata_errors="replace", container_options=options)  # noqa: PTH100
     except DECODING_ERRORS as error:
         raise VideoError(f"{path}: not a video, or without frames, or cut off at its end ({_reason(error)})") from error
     with container:
@@ -56,10 +62,16 @@ def open_container(path: StrPath, kind: Literal["video", "audio"] = "video") -> 
         if stream is not None and stream.codec_context is None:
             raise VideoError(f"{path}: no decoder for this coding in the installed FFmpeg")
         if kind == "video" and stream is not None:
-            if stream.width * stream.height > MAX_FRAME_PIXELS:
-                raise VideoError(f"{path}: damaged, it states frames of {stream.width} x {stream.height} pixels")
+            check_pixels(path, stream.width, stream.height)
             set_thread_count(stream.codec_context, stream.width, stream.height)
         yield container, stream
+
+
+def check_pixels(path: StrPath, width: int, height: int) -> None:
+    """Raise for a frame that is larger than any camera's."""
+    if width * height > MAX_FRAME_PIXELS:
+        text = f"{path}: damaged, or too large: it states frames of {width} x {height} pixels"
+        raise VideoError(f"{text}, expected at most {MAX_FRAME_PIXELS:,}")
 
 
 def decode_frames(

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
+from PIL import Image
 
 from physvision.core import Clip, FileError, InputError, StrPath, TruncatedVideoError, VideoError
 from physvision.core.checks import check_count
@@ -38,6 +39,11 @@ def list_images(folder: StrPath) -> list[Path]:
 
 def read_image(path: Path, color: Color) -> UInt8[np.ndarray, "height width channels"]:
     """Read the levels of an image, rotated by its orientation tag; "auto" yields gray where the file stores gray."""
+    try:
+        with Image.open(path) as header:  # the pixels are not decoded
+            decoding.check_pixels(path, *header.size)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise VideoError(f"{path}: not an image, or a damaged one ({error})") from error
     flags = {"rgb": cv2.IMREAD_COLOR, "gray": cv2.IMREAD_GRAYSCALE, "auto": cv2.IMREAD_ANYCOLOR}
     try:
         image = cv2.imdecode(np.fromfile(path, np.uint8), flags[color])

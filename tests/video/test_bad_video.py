@@ -1,12 +1,15 @@
 """Files that cannot be read or written: one typed error that says why, and nothing half-written."""
 
 import contextlib
+import struct
 import wave
+from fractions import Fraction
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
+from PIL import Image
 
 from physvision import video
 from physvision.core import FileError, InputError, ShapeError, VideoError
@@ -168,3 +171,42 @@ def test_a_full_disk_is_reported(tmp_path):
     with pytest.raises(VideoError, match="No space left on device"):
         video.write(path, FRAMES, 30)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_of_other_files_is_no_video(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    video.write("a.mp4", FRAMES, 30)
+    playlist = f"#EXTM3U\n#EXTINF:2.0,\nfile://{tmp_path}/a.mp4\n#EXT-X-ENDLIST\n"
+    texts = {"b.mp4": "ffconcat version 1.0\nfile a.mp4\n", "b.m3u8": playlist, "a.m3u8": "#EXTM3U\na.mp4\n"}
+    for name, text in texts.items():
+        Path(name).write_text(text)
+        with pytest.raises(VideoError, match="not a video"):
+            video.read(name)
+    Path("concat:a.mp4|a.mp4").write_bytes(Path("a.mp4").read_bytes())
+    assert len(video.read("concat:a.mp4|a.mp4")) == 60
+
+
+def test_frames_larger_than_memory_are_refused_before_they_are_decoded(tmp_path):
+    (tmp_path / "a.gif").write_bytes(b"GIF89a" + struct.pack("<HHBBB", 16000, 16000, 0x80, 0, 0) + bytes(6) + b"\x3b")
+    with pytest.raises(VideoError, match="states frames of 16000 x 16000 pixels"):
+        video.read(tmp_path / "a.gif")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    Image.new("1", (9000, 9000)).save(folder / "0.png")
+    for call in (video.read_info, lambda path: video.read(path, conversion=video.Conversion(fps=30))):
+        with pytest.raises(VideoError, match="states frames of 9000 x 9000 pixels"):
+            call(folder)
+
+
+def test_a_gap_of_days_is_not_filled_with_copies(tmp_path):
+    with av.open(str(tmp_path / "a.mkv"), "w") as container:
+        stream = container.add_stream("ffv1", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "bgr0"
+        for frame, time in zip(FRAMES, (0, 33, 10**8), strict=False):
+            picture = av.VideoFrame.from_ndarray(frame).reformat(format="bgr0")
+            picture.pts, picture.time_base = time, Fraction(1, 1000)
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
+    assert len(video.read(tmp_path / "a.mkv")) == 3
+    with pytest.raises(InputError, match=r"3e\+06 copies of the frame at 0.033 s, for the next is at 100000 s"):
+        video.read(tmp_path / "a.mkv", conversion=video.Conversion(fps=30))
