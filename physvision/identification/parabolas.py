@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float
 
@@ -19,6 +21,7 @@ def parabola_window(
     falling: bool,
     settings: ParabolaSettings,
     sigma: Samples | None = None,
+    is_lawful: Callable[[slice], bool] = lambda part: True,
 ) -> tuple[int, int] | None:
     """Find the window of samples with the largest motion that a parabola explains within the noise.
 
@@ -35,6 +38,7 @@ def parabola_window(
         settings: Thresholds of the search.
         sigma: Standard deviation of each sample where that is more than `noise`, as of an object that a post hides in
             part, pixels.
+        is_lawful: Function that tells of a part of the samples whether it may be a window.
 
     Returns:
         The first sample and one past the last; None if there is no such window.
@@ -48,6 +52,8 @@ def parabola_window(
         for first in range(0, count - size + 1, max(1, size // 4)):
             window = _extend_window(times, positions, errors, (first, first + size), cubic_samples, settings)
             if window and falling and not _falls(times[slice(*window)], positions[slice(*window)], settings):
+                continue
+            if window and not is_lawful(slice(*window)):
                 continue
             if window and (
                 best_window is None or _motion_score(positions, window) > _motion_score(positions, best_window)

@@ -92,3 +92,18 @@ def test_a_ball_whose_impacts_differ_is_a_bounce():
     assert low < np.mean(expected) < high
     assert result.fit.noise < 1.5
     assert any("impacts differ" in note for note in result.warnings)
+
+
+def test_a_ball_that_rolls_off_a_table_and_then_bounces():
+    """It rolls for longer than it falls, on a table whose edge hides a part of it."""
+    times, down, _ = bouncing_heights(lambda speed: 0.55, fps=30)
+    rolling = np.arange(24) / 30
+    times = np.concatenate([rolling, rolling[-1] + 1 / 30 + times])
+    heights = np.concatenate([np.full(24, down[0]), down])
+    random, sigma = np.random.default_rng(2), np.where(np.arange(len(times)) < 24, 1.7, 0.3)
+    positions = np.stack([20 + 230 * times, heights], 1) + random.normal(0, 0.3, (len(times), 2))
+    track = Track(times, positions, sigma, np.ones(len(times), bool), radius=8.0)
+    models = bounce.candidate_models(Evidence([track], View(640, 480), {}))
+    assert abs(models[0].first - 24) <= 4
+    gravity = next(unknown for unknown in models[0].unknowns if unknown.name == "gravity")
+    assert float(gravity.start) == pytest.approx(WEIGHT, rel=0.05)

@@ -50,3 +50,18 @@ def test_what_a_hand_covers_at_first_slides_along_a_line():
     low, high = result.parameters["acceleration"].interval_95
     assert low < 40 / 300 < high
     assert high - low < 0.2 * 40 / 300
+
+
+def test_what_rolls_down_a_slope_and_on_along_the_flat():
+    """The flat part is the longer one, and friction slows it down there."""
+    times, slope, acceleration = np.arange(50) / 30, 0.2, 570.0
+    down, foot = np.array([np.cos(slope), np.sin(slope)]), 0.9
+    on_slope, on_flat = np.minimum(times, foot), np.maximum(times - foot, 0)
+    flat = acceleration * foot * on_flat - 30 * on_flat**2
+    path = (acceleration / 2 * on_slope**2)[:, None] * down + flat[:, None] * [1, 0] + [60, 200]
+    positions = path + np.random.default_rng(0).normal(0, 0.3, (50, 2))
+    track = Track(times, positions, np.full(50, 0.3), np.ones(50, bool), radius=7.0)
+    result = identify([track], "roll", {"scale": 400.0}, size=(856, 480))
+    low, high = result.intervals["acceleration"]
+    assert low < acceleration / 400 < high
+    assert result.span[1] == pytest.approx(foot, abs=0.1)

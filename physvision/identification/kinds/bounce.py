@@ -22,7 +22,7 @@ from physvision.identification.impacts import (
 from physvision.identification.initial_guesses import Samples
 from physvision.identification.kind_settings import BounceSettings
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
-from physvision.identification.parabolas import departure_index
+from physvision.identification.parabolas import departure_index, parabola_window
 from physvision.identification.view import rotate
 from physvision.physics import rigid2d
 
@@ -41,12 +41,10 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
     bounces = find_bounces(times, positions[:, 1], noise, settings.bounce)
     if not bounces:
         raise UnsuitableError("it does not bounce")
-    if not _has_one_acceleration(times, positions, bounces, settings.bounce):
+    first = _fall_start(evidence, indices, times, positions, bounces)
+    later_bounces = [bounce - first for bounce in bounces]
+    if not _has_one_acceleration(times[first:], positions[first:], later_bounces, settings.bounce):
         raise UnsuitableError("between its turns it does not fall with one acceleration")
-    first = 0
-    if bounces[0] >= 8:
-        before, parabola = slice(bounces[0]), settings.parabola
-        first = departure_index(times[before], positions[before], parabola.noise_ratio * noise, parabola)
     extent = float(np.ptp(positions, axis=0).max())
     windows = [(first, bounces)]
     if len(bounces) >= 3:
@@ -60,6 +58,24 @@ def candidate_models(evidence: Evidence) -> list[MotionModel]:
         if _impacts_differ(*window[1:], window_bounces, settings.bounce):
             models.append(_model(evidence, *window, window_bounces, extent, impacts_differ=True))
     return models
+
+
+def _fall_start(
+    evidence: Evidence, indices: np.ndarray, times: np.ndarray, positions: np.ndarray, bounces: list[int]
+) -> int:
+    """Return the first sample of the fall to the first impact, before which it was held, or rolled on a table."""
+    settings, parabola = evidence.settings.bounce, evidence.settings.parabola
+    if bounces[0] < 8:
+        return 0
+    before, noise = slice(bounces[0]), parabola.noise_ratio * evidence.noise(indices)
+    first = departure_index(times[before], positions[before], noise, parabola)
+    later_bounces = [bounce - first for bounce in bounces]
+    if _has_one_acceleration(times[first:], positions[first:], later_bounces, settings):
+        return first
+    # What came before took longer than the fall.
+    sigma = evidence.tracks[0].sigma[indices]
+    window = parabola_window(times[before], positions[before], noise, True, parabola, sigma[before])
+    return first if window is None else window[0]
 
 
 def _has_one_acceleration(

@@ -53,6 +53,10 @@ class StraightTrack:
         """Index in the clip, one past the last sample."""
         return int(self.indices[-1]) + 1
 
+    def cut(self, part: slice) -> StraightTrack:
+        """Return a part of the track, about the same line."""
+        return replace(self, times=self.times[part], distances=self.distances[part], indices=self.indices[part])
+
 
 def fit_line(evidence: Evidence, min_samples: int, max_width: float) -> StraightTrack:
     """Fit a line to the track, headed in the direction of its mean motion.
@@ -84,25 +88,35 @@ def fit_line(evidence: Evidence, min_samples: int, max_width: float) -> Straight
     return StraightTrack(times, distances, center, heading, noise, indices, from_table)
 
 
-def steady_part(line: StraightTrack, settings: IdentificationSettings) -> StraightTrack:
+def steady_part(line: StraightTrack, settings: IdentificationSettings, speeding_up: bool = False) -> StraightTrack:
     """Return the stretch of a straight track with a constant acceleration, without rests before and after.
+
+    Args:
+        line: Straight track.
+        settings: Tuning numbers.
+        speeding_up: If true, only a stretch in which the object becomes faster counts, if there is one.
 
     Raises:
         UnsuitableError: There is no such stretch.
     """
     positions = np.stack([line.distances, np.zeros_like(line.distances)], 1)
     parabola = settings.parabola
-    window = parabola_window(line.times, positions, parabola.noise_ratio * line.noise, False, parabola)
+    noise = parabola.noise_ratio * line.noise
+    window = None
+    if speeding_up:
+        window = parabola_window(
+            line.times, positions, noise, False, parabola, is_lawful=lambda part: not _decelerates(line.cut(part))
+        )
+    if window is None:
+        window = parabola_window(line.times, positions, noise, False, parabola)
     min_spread = settings.line.min_moving_fraction * np.ptp(line.distances)
     if window is None or np.ptp(line.distances[slice(*window)]) < min_spread:
         raise UnsuitableError("no stretch of it moves with a constant acceleration")
     first, last = window
     if line.from_table:
         # Errors of a table that last for several samples end a parabolic window early.
-        noise = parabola.noise_ratio * line.noise
         first = min(first, departure_index(line.times[:last], line.distances[:last, None], noise, parabola))
-    part = slice(first, last)
-    return replace(line, times=line.times[part], distances=line.distances[part], indices=line.indices[part])
+    return line.cut(slice(first, last))
 
 
 def position_on_line(sampled: SampledState, origin: str) -> torch.Tensor:
@@ -146,7 +160,9 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
 def roll_models(evidence: Evidence) -> list[MotionModel]:
     """Return the model of rolling down a slope."""
     settings = evidence.settings.line
-    line = steady_part(fit_line(evidence, settings.min_samples, settings.max_width), evidence.settings)
+    line = fit_line(evidence, settings.min_samples, settings.max_width)
+    # At the foot of a slope it goes on, on level ground, where it may be seen for longer.
+    line = steady_part(line, evidence.settings, speeding_up=True)
     if _decelerates(line):
         raise UnsuitableError("it becomes slower: what rolls down a slope becomes faster")
     return [_accelerating_model(evidence, line, "roll")]
