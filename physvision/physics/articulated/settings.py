@@ -47,6 +47,7 @@ class ArticulatedSettings:
         hull_tolerance: Relative difference between the vertices of a mesh and MuJoCo's copy of them.
         max_links: Largest number of links of `cartpole`. Raising it lets a configuration ask for more memory and time.
         max_replicas: Largest number of copies that the `replicate` elements of a model file may make in all.
+        max_geom_pairs: Largest number of pairs of shapes that may collide. Raising it allows more memory.
         max_asset_numbers: Largest number of values in a height field, a texture or a soft body of a model file.
         max_model_file: Largest size of a model file, bytes. Raising it allows larger meshes within the XML.
         max_compiler_memory: Address space, bytes, of the process in which MuJoCo compiles model files. Raising it
@@ -82,6 +83,7 @@ class ArticulatedSettings:
     hull_tolerance: float = 1e-6
     max_links: int = 10_000
     max_replicas: int = 10_000
+    max_geom_pairs: int = 4_000_000
     max_asset_numbers: int = 10_000_000
     max_model_file: int = 100_000_000
     max_compiler_memory: int = 4_000_000_000

@@ -4,8 +4,10 @@
 # pyright: reportAttributeAccessIssue=false
 
 import math
+import tracemalloc
 
 import mujoco
+import numpy as np
 import pytest
 import torch
 from mujoco_versions import IS_4
@@ -13,6 +15,7 @@ from mujoco_versions import IS_4
 from physvision import State
 from physvision.core import FileError, InputError, ModelError, UnsupportedError
 from physvision.physics import articulated
+from physvision.physics.articulated.loading import contacts
 
 
 def test_files(tmp_path):
@@ -380,3 +383,44 @@ def test_bodies_without_names_are_lifted_each_by_its_own_height():
         f"<mujoco><worldbody>{body.format(0, -1)}{body.format(1, 2)}</worldbody></mujoco>", base="ground"
     )
     assert engine.initial_state(1, torch.float64).q[0, [2, 9]].tolist() == pytest.approx([0.1, 2.0])
+
+
+def test_pairs_that_pass_the_masks_are_those_of_all_geoms():
+    random = np.random.default_rng(0)
+
+    def body(depth, name):
+        masks = random.integers(0, 3, (3, 2))
+        geoms = "".join(f'<geom size=".1" contype="{a}" conaffinity="{b}"/>' for a, b in masks)
+        inner = "".join(body(depth - 1, f"{name}{k}") for k in range(2)) if depth else ""
+        return f'<body name="{name}">{random.choice(["", "<freejoint/>" if depth == 2 else "<joint/>"])}{geoms}{inner}</body>'
+
+    for exclude in ("", '<contact><exclude body1="a" body2="b0"/><exclude body1="a0" body2="a1"/></contact>'):
+        xml = f"<mujoco><worldbody>{body(2, 'a')}{body(2, 'b')}<geom size='.1'/></worldbody>{exclude}</mujoco>"
+        model = mujoco.MjModel.from_xml_string(xml)
+        types, affinities, bodies = model.geom_contype, model.geom_conaffinity, model.geom_bodyid
+        expected = np.nonzero(np.triu(contacts._mask_matrix(model, types, affinities, bodies), 1))
+        first, second = contacts._filtered_geoms(model)
+        assert len(first) > 20
+        np.testing.assert_array_equal([first, second], expected)
+
+
+def test_models_of_very_many_geoms_are_loaded_or_refused_at_once():
+    geoms = '<geom size=".1" mass="1"/>' * 8000
+    single, double = (f"<body><freejoint/>{geoms}</body>" * count for count in (1, 2))
+    tracemalloc.start()
+    try:
+        assert articulated.load(f"<mujoco><worldbody>{single}</worldbody></mujoco>").nv == 6
+        with pytest.raises(
+            UnsupportedError, match=r"64,000,000 pairs of geoms may collide; expected at most 4,000,000"
+        ):
+            articulated.load(f"<mujoco><worldbody>{double}</worldbody></mujoco>")
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_gear_beyond_all_numbers_is_refused():
+    actuators = '<actuator><position joint="j" gear="1e308"/></actuator>'
+    body = '<body><joint name="j"/><geom size=".1"/></body>'
+    with pytest.raises(InputError, match=r"expected .*got"):
+        articulated.load(f"<mujoco><worldbody>{body}</worldbody>{actuators}</mujoco>")

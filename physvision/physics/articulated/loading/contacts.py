@@ -10,9 +10,11 @@ import math
 import mujoco
 import numpy as np
 
+from physvision.core import UnsupportedError
 from physvision.physics.articulated.contact import ShapePair, ShapePairs, supported_pairs
 from physvision.physics.articulated.loading.geometry import geom_shape
 from physvision.physics.articulated.loading.names import is_disabled, join_names, nonzero_rows, object_name
+from physvision.physics.articulated.settings import SETTINGS
 
 _DISABLE = mujoco.mjtDisableBit
 # Features of contact that can be ignored; ignoring "contact" ignores them too.
@@ -145,7 +147,7 @@ def _explicit_pairs(model: mujoco.MjModel) -> GeomPairs:
 
 def _filtered_pairs(model: mujoco.MjModel) -> GeomPairs:
     """Pairs that pass the collision masks, with the numbers of the geom of higher priority; of equals the larger."""
-    first, second = np.nonzero(np.triu(_mask_matrix(model), 1))
+    first, second = _filtered_geoms(model)
     pairs = np.recarray(len(first), _PAIR)
     pairs.first, pairs.second, pairs.friction, pairs.rotational_friction = first, second, np.nan, np.nan
     pairs.priority = np.sign(model.geom_priority[first] - model.geom_priority[second])
@@ -155,9 +157,29 @@ def _filtered_pairs(model: mujoco.MjModel) -> GeomPairs:
     return pairs
 
 
-def _mask_matrix(model: mujoco.MjModel) -> np.ndarray:
-    """True for the geoms that may collide by MuJoCo's masks and filters, (geoms, geoms)."""
-    types, affinities, body = model.geom_contype, model.geom_conaffinity, model.geom_bodyid
+def _filtered_geoms(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """First and second geoms of the pairs that pass the collision masks, in increasing order."""
+    # Geoms of a body with the same masks are alike; bodies that are welded are one, unless some are excluded.
+    bodies = model.geom_bodyid if len(model.exclude_signature) else model.body_weldid[model.geom_bodyid]
+    masks = np.stack([model.geom_contype, model.geom_conaffinity, bodies], 1)
+    groups, group_of = np.unique(masks.reshape(-1, 3), axis=0, return_inverse=True)
+    group_of = group_of.reshape(-1)
+    collide, members = _mask_matrix(model, *groups.T), np.bincount(group_of)
+    count = int(members @ collide @ members) // 2
+    if count > SETTINGS.max_geom_pairs:
+        text = f"{count:,} pairs of geoms may collide; expected at most {SETTINGS.max_geom_pairs:,}"
+        raise UnsupportedError(f"{text}: leave some out by contype and conaffinity")
+    partners = {
+        first: first + 1 + np.flatnonzero(collide[group][group_of[first + 1 :]])
+        for first, group in enumerate(group_of.tolist())
+        if collide[group].any()
+    }
+    first = np.repeat(list(partners), [len(row) for row in partners.values()])
+    return first.astype(int), np.concatenate([np.zeros(0, int), *partners.values()])
+
+
+def _mask_matrix(model: mujoco.MjModel, types: np.ndarray, affinities: np.ndarray, body: np.ndarray) -> np.ndarray:
+    """True for the groups of geoms that may collide by MuJoCo's masks and filters, (groups, groups)."""
     collide = (types[:, None] & affinities[None]) != 0
     collide |= collide.T
     root = model.body_weldid[body]

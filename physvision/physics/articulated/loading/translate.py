@@ -169,7 +169,7 @@ def _add_servos(
         gear = float(model.actuator_gear[model.actuator_outadr[k], 0])
         constant, servo_stiffness, servo_damping = feedback(model, k)
         force = stiffness * reference + gear * constant
-        stiffness, damping = stiffness + servo_stiffness * gear**2, damping + servo_damping * gear**2
+        stiffness, damping = stiffness + servo_stiffness * gear * gear, damping + servo_damping * gear * gear
         reference = force / stiffness if stiffness else reference
     return stiffness, reference, damping
 
