@@ -133,6 +133,8 @@ def read_controls(engine: Articulation, path: str, seconds: float | None = None)
     names, values = read_table(path)
     names = [name.strip() for name in names]
     time_column = next((column for column, name in enumerate(names) if name.lower() in ("t", "time")), None)
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: a column stands twice among {', '.join(names)}; expected one for each control")
     unknown = [name for column, name in enumerate(names) if column != time_column and name not in engine.control_names]
     if unknown:
         available = ", ".join(engine.control_names) or "none"

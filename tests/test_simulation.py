@@ -53,6 +53,7 @@ def test_rows_without_times_are_steps_and_the_start_is_a_keyframe_or_a_file(tmp_
 @pytest.mark.parametrize(
     ("text", "options", "expected"),
     [
+        ("push,push\n1,2\n", [], "a column stands twice among push, push"),
         ("t,pull\n0,1\n", [], "there is no control 'pull'; there are push"),
         ("t,push\n0,1\n0,2\n", [], "expected times that begin at 0 and increase"),
         ("t,push\n0,\n", [], "without empty fields"),

@@ -20,6 +20,7 @@ from physvision.core.tables import read_table
 from physvision.perception.cadence import find_cadence
 from physvision.perception.settings import DEFAULT_SETTINGS, CadenceSettings, TimestampSettings
 
+_MAX_FRAMES, _MAX_NUMBER = 1_000_000, 1e12  # of a track: nine hours at 30 frames a second; far above any unit's
 _PICTURE_PIXELS = 500.0  # across a picture that the positions of a short table are taken to fill
 METERS_PER_UNIT = {"px": None, "m": 1.0, "cm": 1e-2, "mm": 1e-3}
 
@@ -66,8 +67,17 @@ class Track:
                 raise ShapeError(f"{name}: expected shape {shape} as times has, got {getattr(self, name).shape}")
         if not np.isfinite(self.times).all() or not (np.diff(self.times) > 0).all():
             raise InputError(f"times of {self.name}: expected finite, increasing seconds")
+        # A motion is simulated at the frames between, too, and squares of times and lengths are sums of a fit.
+        steps = np.diff(self.times)
+        if count > 1 and self.times[-1] - self.times[0] > _MAX_FRAMES * float(np.median(steps)):
+            late, longest = self.times[int(steps.argmax()) + 1], float(steps.max())
+            text = f"times of {self.name}: {longest:g} s without a frame before {late:g} s, expected at most"
+            raise InputError(f"{text} {_MAX_FRAMES:,} frames of the usual interval in all; cut the motion there")
         if not np.isfinite(self.positions[self.observed]).all():
             raise InputError(f"positions of {self.name}: expected finite values wherever it is observed")
+        if not all((np.abs(values) < _MAX_NUMBER).all() for values in (self.times, self.positions[self.observed])):
+            text = f"expected numbers below {_MAX_NUMBER:g}, in s, and in pixels or meters"
+            raise InputError(f"times and positions of {self.name}: {text}; change their units")
         if self.unit not in ("px", "m"):
             raise InputError(f'unit: expected "px" or "m", got {self.unit!r}')
 
@@ -108,11 +118,12 @@ def read_tracks(path: StrPath, unit: str = "px") -> list[Track]:
         kind = re.split(r"[_ (\[]", name.strip().lower(), maxsplit=1)[0]
         columns.setdefault(kind, []).append(column)
     time_columns = columns["t"] + columns["time"]
-    if len(time_columns) != 1 or not columns["x"] or len(columns["x"]) != len(columns["y"]):
+    pairs = _pairs(names, columns["x"], columns["y"])
+    if len(time_columns) != 1 or not pairs:
         raise InputError(f"{path}: expected columns t, x, y and perhaps angle of each object, got {', '.join(names)}")
     times, meters = values[:, time_columns[0]], METERS_PER_UNIT[unit]
     tracks = []
-    for number, (x, y) in enumerate(zip(columns["x"], columns["y"], strict=True)):
+    for number, (x, y) in enumerate(pairs):
         suffix = names[x].strip()[1:]
         angles = [column for column in columns["angle"] if names[column].strip()[5:] == suffix]
         positions = values[:, [x, y]] if meters is None else values[:, [x, y]] * [meters, -meters]
@@ -120,6 +131,18 @@ def read_tracks(path: StrPath, unit: str = "px") -> list[Track]:
         name = suffix.strip("_ ") or f"object {number + 1}"
         tracks.append(_table_track(times, positions, angle, name, "px" if meters is None else "m"))
     return tracks
+
+
+def _pairs(names: Sequence[str], x_columns: Sequence[int], y_columns: Sequence[int]) -> list[tuple[int, int]]:
+    """Columns of x and y of each object, by the rest of their names, in the order of x; none if one lacks the other."""
+    remaining, pairs = list(y_columns), []
+    for x in x_columns:
+        y = next((y for y in remaining if names[y].strip()[1:].lower() == names[x].strip()[1:].lower()), None)
+        if y is None:
+            return []
+        remaining.remove(y)
+        pairs.append((x, y))
+    return [] if remaining else pairs
 
 
 def _table_track(times: np.ndarray, positions: np.ndarray, angle: np.ndarray | None, name: str, unit: str) -> Track:

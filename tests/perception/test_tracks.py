@@ -82,3 +82,33 @@ def test_a_short_table_has_the_noise_about_its_parabola_in_its_unit(count, noise
 
 def test_three_positions_show_no_noise_so_that_of_a_picture_is_taken():
     assert estimate_noise(np.array([[0.0, 0.0], [0.5, 0.1], [1.0, 0.0]])) == pytest.approx(1 / 500)
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (
+            [(k + 1e9 * (k > 20), k, k) for k in range(40)],
+            "1e\\+09 s without a frame .*; cut the motion there",
+        ),
+        ([(1e300 * k, k, k) for k in range(40)], "expected numbers below 1e\\+12, .*change their units"),
+        ([(k, 1e300 * k, k) for k in range(40)], "expected numbers below 1e\\+12, .*change their units"),
+    ],
+    ids=["gap", "times", "positions"],
+)
+def test_times_that_no_simulation_can_cover_are_refused(tmp_path, rows, match):
+    (tmp_path / "a.csv").write_text("t,x,y\n" + "".join(f"{t},{x},{y}\n" for t, x, y in rows))
+    with pytest.raises(InputError, match=match):
+        read_tracks(tmp_path / "a.csv")
+
+
+def test_columns_belong_together_by_their_names(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("t,x_a,x_b,y_b,y_a\n" + "".join(f"{k},{k},{10 * k},{20 * k},{2 * k}\n" for k in range(5)))
+    first, second = read_tracks(path)
+    assert (first.name, second.name) == ("a", "b")
+    np.testing.assert_array_equal(first.positions[4], [4, 8])
+    np.testing.assert_array_equal(second.positions[4], [40, 80])
+    path.write_text("t,x_a,y_b\n0,1,2\n1,2,3\n2,3,4\n")
+    with pytest.raises(InputError, match="expected columns t, x, y and perhaps angle of each object, got t, x_a, y_b"):
+        read_tracks(path)
