@@ -231,7 +231,8 @@ def _count_gaps(track: Track, settings: TimestampSettings) -> Float[np.ndarray, 
         return gaps
     durations = np.diff(track.times[observed]) / float(np.median(np.diff(track.times)))
     steps = np.diff(track.positions[observed], axis=0)
-    noise = max(float(np.median(track.sigma[observed])), _position_noise(track.positions[observed]))
+    sigma = track.sigma[observed]
+    noise = max(float(np.median(sigma)), _position_noise(track.positions[observed]))
     for index in range(num_side_steps, len(steps) - num_side_steps):
         window = slice(index - num_side_steps, index + num_side_steps + 1)
         if durations[window].max() > 2.5 or np.delete(durations[window], num_side_steps).max() > 1.5:
@@ -243,8 +244,10 @@ def _count_gaps(track: Track, settings: TimestampSettings) -> Float[np.ndarray, 
         if length < settings.min_step * noise or disagreement > settings.max_difference * length:
             continue
         advance = float(steps[index] @ expected) / length**2
-        # With position errors σ, the difference of a step from lines through four on either side has √5 σ.
-        advance_sigma = math.sqrt(5) * noise / length
+        # With position errors σ, the difference of a step from lines through four on either side has √5 σ. Where a hand
+        # covers a part of the object, its position is that far off.
+        local_noise = max(noise, float(sigma[window.start : window.stop + 1].max()))
+        advance_sigma = math.sqrt(5) * local_noise / length
         is_jump = abs(advance - durations[index]) > max(0.5, settings.min_jump * advance_sigma)
         deviation = np.linalg.norm(steps[index] - advance * expected)
         if deviation > settings.max_difference * length or not is_jump or advance <= 0:

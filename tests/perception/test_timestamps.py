@@ -79,3 +79,19 @@ def test_a_step_back_is_no_frame():
     positions[30:] -= [12.0, 0.0]
     (track,) = repair_timestamps([followed(np.arange(60) / 60, positions)])
     np.testing.assert_array_equal(track.times, np.arange(60) / 60)
+
+
+def test_what_a_hand_covers_shows_no_missing_frame():
+    """Where a hand lets go of a block, its position is off by half a step, and known to no better."""
+    random = np.random.default_rng(0)
+    times = np.arange(90) / 30
+    moving = np.minimum(times, 0.8)
+    positions = np.stack([140 + 530 * moving - 330 * moving**2, np.full(90, 282.0)], 1) + random.normal(
+        0, 0.05, (90, 2)
+    )
+    sigma = np.where(times < 0.8, 0.4, 0.05)
+    positions[9:, 0] -= 9.0
+    sigma[[9, 10]] = 1.9, 4.0
+    track = Track(times, positions, sigma, np.ones(90, bool), radius=13.0)
+    (result,) = repair_timestamps([track])
+    np.testing.assert_array_equal(result.times, times)
