@@ -23,7 +23,7 @@ from physvision.identification.scoring import (
     tracker_bias,
     uniform_score,
 )
-from physvision.identification.signatures import contradiction, window_contradiction
+from physvision.identification.signatures import contradiction, observed_samples, window_contradiction
 
 TRACKING_END, FITTING_END = 0.4, 0.8  # fractions of the work at which tracking and fits are complete
 # Kinds whose future a small error of their state may change at will.
@@ -251,7 +251,10 @@ def prediction_failure(fit: Fit, check_determined: bool) -> str | None:
     max_expected = settings.max_sensitive_holdout if is_sensitive else settings.max_expected_holdout
     if check_determined and not expected < max_expected * extent:
         return f"{miss}, and the first two thirds do not determine it"
-    expected = math.hypot(expected, 2**0.5 * tracker_bias(fit))
+    bias = tracker_bias(fit)
+    if not is_sensitive:
+        expected = expected_holdout_error(fit, max_noise=math.hypot(observed_samples(fit)[1], bias))
+    expected = math.hypot(expected, 2**0.5 * bias)
     if holdout.error < settings.max_holdout_ratio * expected:
         return None
     return f"{miss}, where noise and sensitivity explain {expected:.2g} {unit}"

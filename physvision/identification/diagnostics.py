@@ -49,11 +49,16 @@ def evaluate_holdout(fit: Fit) -> Holdout | None:
     return Holdout(error, error / evidence.extent, positions.numpy())
 
 
-def expected_holdout_error(fit: Fit) -> float:
+def expected_holdout_error(fit: Fit, max_noise: float = math.inf) -> float:
     """Return the holdout error that the uncertainty of the fit to the first two thirds implies, pixels.
 
     For a motion that is sensitive to its initial state it may exceed the extent; it is infinite where the search for
     the first two thirds has diverged.
+
+    Args:
+        fit: Fit of the whole motion.
+        max_noise: Error of a position, pixels, beyond which the residuals are those of a wrong law: a law that misses
+            the track by much would otherwise allow itself to miss the future by much.
     """
     training = fit.without_holdout
     try:
@@ -64,7 +69,8 @@ def expected_holdout_error(fit: Fit) -> float:
     holdout = slice(fit.holdout_start, None)
     rows = jacobian[holdout][torch.isfinite(fit.problem.observed[holdout])]
     variance = torch.einsum("ni,ij,nj->n", rows, posterior.covariance, rows).mean()
-    return math.sqrt(2 * (float(variance) + fit.noise**2))
+    error = math.sqrt(2 * (float(variance) + fit.noise**2))
+    return error * min(max_noise / max(fit.noise, 1e-12), 1.0)
 
 
 def describe_prediction_gap(fit: Fit, error: float) -> str:

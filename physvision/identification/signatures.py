@@ -48,7 +48,7 @@ def explained_path(evidence: Evidence, model: MotionModel) -> float:
 def _sags(fit: Fit) -> str | None:
     """Check that a spring's mass does not swing: a pendulum's height has twice the frequency of its swing."""
     settings = fit.evidence.settings.signatures
-    positions, noise = _samples(fit)
+    positions, noise = observed_samples(fit)
     heading = float(fit.values["heading"])
     along, across = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
     distance, offset = (positions - positions.mean(0)) @ along, (positions - positions.mean(0)) @ across
@@ -90,7 +90,7 @@ def _turns_suddenly(fit: Fit) -> str | None:
 def _hardly_rebounds(fit: Fit) -> str | None:
     """Check that what bounces rises again by more than noise and settling; what only lands has shown no restitution."""
     evidence, settings = fit.evidence, fit.evidence.settings.signatures
-    _, noise = _samples(fit)
+    _, noise = observed_samples(fit)
     heights = fit.positions(evidence.times)[fit.model.first : fit.model.end, 1].numpy()
     heights = heights[np.isfinite(heights)]
     rises = np.diff(heights) < 0  # downwards is positive
@@ -146,7 +146,7 @@ def _curves(evidence: Evidence, model: MotionModel) -> str | None:
     return None
 
 
-def _samples(fit: Fit) -> tuple[Float[np.ndarray, "samples 2"], float]:
+def observed_samples(fit: Fit) -> tuple[Float[np.ndarray, "samples numbers"], float]:
     """Return the observed positions in the stretch of the fit, and their noise about it, pixels."""
     observed = fit.evidence.observed.numpy()[fit.model.first : fit.model.end]
     valid = np.isfinite(observed).all(1)

@@ -82,3 +82,15 @@ def test_a_law_is_sensitive_to_its_start_and_not_to_what_nothing_determines(monk
     assert candidates.prediction_failure(fit, check_determined=True) is None
     monkeypatch.setattr(candidates, "expected_holdout_error", lambda fit: 1e45 * fit.evidence.extent)
     assert "do not determine it" in str(candidates.prediction_failure(fit, check_determined=True))
+
+
+def test_a_law_that_misses_the_track_does_not_excuse_its_miss_of_the_future(monkeypatch):
+    """A toy car that is steered: a parabola misses it by 3 px, where its track errs by 0.2 px."""
+    times = np.arange(75) / 25
+    path = np.stack([200 + 40 * np.sin(1.6 * times), 150 + 14 * times**2 - 9 * np.sin(3.3 * times)], 1)
+    evidence = Evidence([track(times, path, 0.2, radius=12.0)], View(640, 360), {})
+    fit = candidates.best_fit(evidence, KINDS["projectile"].candidate_models(evidence))
+    assert fit.noise > 1
+    missed = Holdout(0.3 * evidence.extent, 0.3, np.zeros((0, 2)))
+    monkeypatch.setattr(candidates, "evaluate_holdout", lambda fit: missed)
+    assert "is missed by" in str(candidates.prediction_failure(fit, check_determined=False))

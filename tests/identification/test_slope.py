@@ -5,6 +5,7 @@
 import numpy as np
 import pytest
 
+from physvision.core import InputError
 from physvision.identification import identify
 from physvision.perception import Track
 
@@ -65,3 +66,23 @@ def test_what_rolls_down_a_slope_and_on_along_the_flat():
     low, high = result.intervals["acceleration"]
     assert low < acceleration / 400 < high
     assert result.span[1] == pytest.approx(foot, abs=0.1)
+
+
+def test_what_sinks_at_a_steady_speed_does_not_slide():
+    """A paper filter: the picture is seen from the side, so that no friction slows down what moves straight down."""
+    times = np.arange(54) / 30
+    fall = 338 * times - 1.5 * times**2
+    path = np.stack([180 + 4 * np.sin(4 * times), 40 + fall], 1) + np.random.default_rng(0).normal(0, 0.5, (54, 2))
+    track = Track(times, path, np.full(54, 0.5), np.ones(54, bool), radius=9.0)
+    with pytest.raises(InputError, match="slide: it moves straight down, and no friction stops it"):
+        identify([track], size=(360, 700))
+
+
+def test_what_friction_stops_may_move_down_a_picture_from_above():
+    times = np.arange(60) / 30
+    fall = np.where(times < 1.5, 300 * times - 100 * times**2, 225)
+    path = np.stack([np.full(60, 180.0), 40 + fall], 1) + np.random.default_rng(0).normal(0, 0.2, (60, 2))
+    track = Track(times, path, np.full(60, 0.2), np.ones(60, bool), radius=9.0)
+    result = identify([track], "slide", {"scale": 400.0}, size=(360, 400))
+    low, high = result.parameters["acceleration"].interval_95
+    assert low < 200 / 400 < high or low < -200 / 400 < high

@@ -130,6 +130,7 @@ _UNITS = {"acceleration": "m/s²", "friction": "", "angle": "rad", "speed": "m/s
 _DISTINCTION = "whether it turns: marks on it would show that"
 _ALTERNATIVES = {"slide": {"roll": _DISTINCTION}, "roll": {"slide": _DISTINCTION}}
 _REST_SCATTER = 0.02  # scatter of the positions of a body at rest, relative to the distance that it moved before
+_MAX_LATE_SPEED = 0.5  # mean speed of the second half over that of the first; a third of what friction stops
 _NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
@@ -139,6 +140,8 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
     line = fit_line(evidence, settings.min_samples, settings.max_width)
     moves_back = line.distances[-1] < line.distances.max() - _REST_SCATTER * np.ptp(line.distances)
     models = []
+    if _is_vertical(line, settings.max_slope) and _late_speed(line) > _MAX_LATE_SPEED:
+        raise UnsuitableError("it moves straight down, and no friction stops it: it falls or sinks")
     if _decelerates(line) and not moves_back:
         try:
             models.append(_stopping_model(evidence, line))
@@ -170,10 +173,19 @@ def roll_models(evidence: Evidence) -> list[MotionModel]:
 
 def _decelerates(line: StraightTrack) -> bool:
     """Return whether the mean speed of the second half of the track is lower than that of the first."""
+    return _late_speed(line) < 1
+
+
+def _late_speed(line: StraightTrack) -> float:
+    """Return the mean speed of the second half of the track, relative to that of the first."""
     middle = len(line.times) // 2
     halves = slice(middle), slice(middle, None)
     early_speed, late_speed = (np.polyfit(line.times[half], line.distances[half], 1)[0] for half in halves)
-    return bool(late_speed < early_speed)
+    return float(late_speed / early_speed) if early_speed > 0 else math.inf
+
+
+def _is_vertical(line: StraightTrack, max_slope: float) -> bool:
+    return math.atan2(abs(math.sin(line.heading)), abs(math.cos(line.heading))) > max_slope
 
 
 def _line_unknowns(line: StraightTrack) -> list[Unknown]:
@@ -190,7 +202,7 @@ def start_on_line(line: StraightTrack, distance: float) -> torch.Tensor:
 
 
 def _accelerating_model(evidence: Evidence, line: StraightTrack, kind: str) -> MotionModel:
-    if math.atan2(abs(math.sin(line.heading)), abs(math.cos(line.heading))) > evidence.settings.line.max_slope:
+    if _is_vertical(line, evidence.settings.line.max_slope):
         raise UnsuitableError("it moves straight down: it falls")
     coefficients = fit_polynomial(line.times - line.times[0], line.distances[:, None], 2)[:, 0]
     acceleration = float(2 * coefficients[2])
