@@ -1,10 +1,11 @@
 """Model files that would hang MuJoCo's compiler or take all memory are refused by name, at once."""
 
 import os
+import tracemalloc
 
 import pytest
 
-from physvision.core import ModelError
+from physvision.core import InputError, ModelError, UnsupportedError
 from physvision.physics import articulated
 from physvision.physics.articulated.loading.sizes import check_sizes
 
@@ -67,3 +68,40 @@ def test_a_deep_file_is_walked_without_recursion():
     depth = 5000
     text = f"<mujoco><worldbody>{'<body>' * depth}{'</body>' * depth}</worldbody></mujoco>"
     check_sizes(text, None, "model")
+
+
+def test_files_that_ask_for_too_much_are_refused_before_the_compiler_meets_them(tmp_path):
+    """MuJoCo's compiler hangs on the first and crashes on the second."""
+    many = '<replicate count="1000" offset="1 0 0"><replicate count="1000"><geom size="1"/></replicate></replicate>'
+    model = f"<mujoco><worldbody><body><joint/>{many}</body></worldbody></mujoco>"
+    with pytest.raises(ModelError, match="`replicate` elements make 1001000 copies"):
+        articulated.load(model)
+    field = '<mujoco><asset><hfield name="h" nrow="100000" ncol="100000" size="1 1 1 1"/></asset></mujoco>'
+    with pytest.raises(ModelError, match="hfield 'h' has 10000000000 numbers"):
+        articulated.load(field)
+    (tmp_path / "inner.xml").write_text(model)
+    (tmp_path / "outer.xml").write_text('<mujoco><include file="inner.xml"/></mujoco>')
+    with pytest.raises(ModelError, match=r"outer.xml: its `replicate`"):
+        articulated.load(str(tmp_path / "outer.xml"))
+
+
+def test_models_of_very_many_geoms_are_loaded_or_refused_at_once():
+    geoms = '<geom size=".1" mass="1"/>' * 8000
+    single, double = (f"<body><freejoint/>{geoms}</body>" * count for count in (1, 2))
+    tracemalloc.start()
+    try:
+        assert articulated.load(f"<mujoco><worldbody>{single}</worldbody></mujoco>").nv == 6
+        with pytest.raises(
+            UnsupportedError, match=r"64,000,000 pairs of geoms may collide; expected at most 4,000,000"
+        ):
+            articulated.load(f"<mujoco><worldbody>{double}</worldbody></mujoco>")
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_gear_beyond_all_numbers_is_refused():
+    actuators = '<actuator><position joint="j" gear="1e308"/></actuator>'
+    body = '<body><joint name="j"/><geom size=".1"/></body>'
+    with pytest.raises(InputError, match=r"expected .*got"):
+        articulated.load(f"<mujoco><worldbody>{body}</worldbody>{actuators}</mujoco>")
