@@ -34,7 +34,7 @@ from physvision.physics import articulated
 
 TOLERANCE = 1e-7  # m, of a separation; shapes are about 0.5 m
 FAR = 0.05  # m, beyond which bounding spheres may be compared instead
-LP_TOLERANCE = 1e-6  # m, of what linear programming takes for equal
+LP_TOLERANCE = 1e-5  # m, of what linear programming takes for equal
 BATCH = 50  # poses of two shapes
 DOUBLE = torch.float64
 Random = np.random.Generator
