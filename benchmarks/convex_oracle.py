@@ -22,6 +22,7 @@ from scipy.spatial import ConvexHull
 from physvision.core import Box, Capsule, Cylinder, Ellipsoid, Hull, Plane, Shape, Sphere
 
 ROUNDS = 200  # of support points that are added
+SEARCH_ROUNDS = 1000  # of a search among directions, at most
 COPLANAR = 1e-9  # difference of the normals of triangles of one face
 DIRECTIONS = 3000
 STARTS = 24  # directions that are refined
@@ -155,15 +156,15 @@ def penetration(a: Posed, b: Posed, rng: np.random.Generator) -> float:
     values = separation_along(a, b, normals)
     best = normals[np.argsort(-values)[:STARTS]]
     value = np.sort(-values)[:STARTS] * -1
-    radius = 0.1
+    radius = np.full(len(best), 0.1)
     turns = np.arange(8) * np.pi / 4
-    while radius > 1e-10:
+    for _ in range(SEARCH_ROUNDS):
         side = np.cross(best, np.eye(3)[np.abs(best).argmin(1)])
         side = side / np.linalg.norm(side, axis=1, keepdims=True)
         second_side = np.cross(best, side)
         spin = rng.uniform(0, np.pi)
         step = np.cos(turns + spin)[:, None, None] * side + np.sin(turns + spin)[:, None, None] * second_side
-        around = best + radius * step
+        around = best + radius[:, None] * step
         around = around / np.linalg.norm(around, axis=-1, keepdims=True)
         values = separation_along(a, b, around)
         choice = values.argmax(0)
@@ -171,7 +172,10 @@ def penetration(a: Posed, b: Posed, rng: np.random.Generator) -> float:
         better = selected > value
         best = np.where(better[:, None], around[choice, np.arange(len(best))], best)
         value = np.where(better, selected, value)
-        radius *= 1.0 if better.any() else 0.5
+        # A step that gained nothing is halved; one that did is doubled, or a flat ridge would take ever more of them.
+        radius = np.where(better, np.minimum(2.0 * radius, 0.1), 0.5 * radius)
+        if (radius < 1e-10).all():
+            break
     return -float(value.max())
 
 
