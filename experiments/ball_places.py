@@ -28,6 +28,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Subset
 
 from physvision.core import brightness
+from physvision.core.files import atomic_path
 from physvision.datasets import DataModule, LabelSettings, Sample, WindowShape
 from physvision.models import ClipContext, PredictiveAutoencoder, TableEncoder, load, save
 from physvision.models.checkpoints import build, stored_configuration
@@ -255,8 +256,14 @@ def vgg_errors(network: nn.Module, crops: Crops, refine: bool) -> tuple[Tensor, 
     return loss_of(torch.cat([places, speeds], 1), stds), speeds if refine else places
 
 
-def with_colors(model: PredictiveAutoencoder, refine: bool) -> PredictiveAutoencoder:
-    """Copy a model with new networks on crops, which see colors and twice as many samples."""
+def with_colors(model: PredictiveAutoencoder, refine: bool, width: float) -> PredictiveAutoencoder:
+    """Copy a model with new networks on crops, which see colors and twice as many samples.
+
+    Args:
+        model: Trained model.
+        refine: If true, a coverage network comes before the VGG.
+        width: Width of the VGG, as a fraction of VGG-11's.
+    """
     configuration = stored_configuration(model)
     encoder = configuration["init_args"]["encoder"]["init_args"]
     settings = {"side": SIDE, "colors": True, "refine": refine, "codes": model.encoder.codes}
@@ -265,6 +272,7 @@ def with_colors(model: PredictiveAutoencoder, refine: bool) -> PredictiveAutoenc
         "channels": COLOR_CROP_CHANNELS + (MOTION_CHANNELS if encoder.get("flow") else 0),
         "outputs": CROP_OUTPUTS,
         "pool": SIDE // 32,
+        "width": width,
     }
     changed = build(configuration)
     retained = {name: value for name, value in model.state_dict().items() if not name.startswith(NEW_WEIGHTS)}
@@ -279,21 +287,29 @@ def read_patches(encoder: TableEncoder, task: Task, fraction: float) -> Patches:
 
 
 def descend(
-    parameters: Iterator[nn.Parameter], errors_of: Callable[[], tuple[Tensor, Tensor]], updates: int, rate: float
+    network: nn.Module, errors_of: Callable[[], tuple[Tensor, Tensor]], updates: int, rate: float, state: Path
 ) -> None:
     """Descend a loss by AdamW with one cycle of the learning rate, and print how it goes.
 
     Args:
-        parameters: Weights to train.
+        network: Network to train.
         errors_of: Function that returns the loss of a batch, and its errors, px.
         updates: Number of updates.
         rate: Largest learning rate.
+        state: File of the training's state, from which it goes on if there is one.
     """
-    weights = list(parameters)
+    weights = list(network.parameters())
     optimizer = torch.optim.AdamW(weights, rate, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, updates)
     distances: list[float] = []
-    for update in range(updates):
+    begin = 0
+    if state.exists():
+        stored = torch.load(state)
+        for part, values in zip((network, optimizer, schedule), stored["parts"], strict=True):
+            part.load_state_dict(values)
+        torch.set_rng_state(stored["random"])
+        begin = stored["update"]
+    for update in range(begin, updates):
         loss, errors = errors_of()
         optimizer.zero_grad()
         loss.backward()
@@ -303,6 +319,9 @@ def descend(
         distances.append(float(errors.detach().norm(dim=1).median()))
         if update % 500 == 499:
             print(f"{update + 1} updates: off by {sum(distances[-500:]) / 500:.4f} px in the median", flush=True)
+            parts = [part.state_dict() for part in (network, optimizer, schedule)]
+            with atomic_path(state) as path:
+                torch.save({"parts": parts, "random": torch.get_rng_state(), "update": update + 1}, path)
 
 
 def main(
@@ -311,6 +330,7 @@ def main(
     data: Path | None = None,
     fraction: float = 0.1,
     updates: int = 18000,
+    width: float = 0.125,
     out: Path | None = None,
     seed: int = 0,
 ) -> None:
@@ -322,15 +342,18 @@ def main(
         data: Data set; that of the task if not given.
         fraction: Fraction of the training trials that have labels.
         updates: Number of updates of the VGG.
-        out: File of the model; out/TASK.safetensors if not given.
+        width: Width of the VGG, as a fraction of VGG-11's.
+        out: File of the model; out/TASK.safetensors if not given. Files beside it hold the state of the training, from
+            which the same command goes on.
         seed: Seed of the network and of all augmentation.
     """
     selection = TASKS[task]
     selection = replace(selection, model=model or selection.model, data=data or selection.data)
     out = out or Path(f"out/{task}.safetensors")
+    out.parent.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     first = load(str(selection.model)).eval()
-    trained = with_colors(first, selection.refine).eval()
+    trained = with_colors(first, selection.refine, width).eval()
     encoder = trained.encoder
     assert isinstance(first.encoder, TableEncoder)
     assert isinstance(encoder, TableEncoder)
@@ -343,12 +366,14 @@ def main(
     coverage, displacement = encoder.coverage, VGG_DISPLACEMENT
     if coverage is not None:
         errors_of = partial(coverage_errors, coverage)
-        descend(coverage.parameters(), lambda: errors_of(draw(COVERAGE_DISPLACEMENT)), COVERAGE_UPDATES, 1e-2)
+        state = out.with_suffix(".coverage.pt")
+        descend(coverage, lambda: errors_of(draw(COVERAGE_DISPLACEMENT)), COVERAGE_UPDATES, 1e-2, state)
         # What is left to the VGG are speeds, where the slope of refined centroids is not that of the motion.
         patches, displacement = read_patches(encoder, selection, fraction), 0.0
-    network = encoder.network.train()
-    descend(network.parameters(), lambda: vgg_errors(network, draw(displacement), selection.refine), updates, 2e-3)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    network = encoder.network.train().to(memory_format=torch.channels_last)
+    state = out.with_suffix(".vgg.pt")
+    descend(network, lambda: vgg_errors(network, draw(displacement), selection.refine), updates, 2e-3, state)
+    network.to(memory_format=torch.contiguous_format)
     save(out, trained.eval(), small=True)
 
 

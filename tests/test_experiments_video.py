@@ -106,3 +106,32 @@ def test_augmented_patches_show_a_ball_where_they_say_that_it_is():
     torch.testing.assert_close(centers[whole], target[whole], atol=0.05, rtol=0.05)
     torch.testing.assert_close(crops[:, -2:, 32, 32], moved)
     assert (target - place).norm(dim=1).median() > 1.0
+
+
+def test_a_stopped_training_of_places_goes_on_as_if_never_stopped(tmp_path):
+    places = import_module("ball_places")
+
+    def train(state: Path, updates: int) -> torch.Tensor:
+        """Train on random numbers; after so many updates the training is stopped."""
+        torch.manual_seed(0)
+        network, count = torch.nn.Linear(3, 2), 0
+
+        def errors_of() -> tuple[torch.Tensor, torch.Tensor]:
+            nonlocal count
+            count += 1
+            if count > updates:
+                raise KeyboardInterrupt
+            inputs = torch.randn(8, 3)
+            errors = network(inputs) - inputs[:, :2]
+            return errors.square().mean(), errors
+
+        try:
+            places.descend(network, errors_of, 1000, 1e-2, state)
+        except KeyboardInterrupt:
+            torch.randn(5)
+        return network.weight.detach()
+
+    whole = train(tmp_path / "whole.pt", 1000)
+    stopped = train(tmp_path / "state.pt", 700)
+    assert not torch.equal(stopped, whole)
+    torch.testing.assert_close(train(tmp_path / "state.pt", 500), whole, atol=0.0, rtol=0.0)
