@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from physvision import State
 from physvision.core import Box, Ellipsoid, Placed
 from physvision.physics import articulated
+from physvision.physics.articulated.contact.polytopes import polytope_arrays
 
 
 @pytest.fixture
@@ -68,3 +69,17 @@ def test_flat_ellipsoids_apart_exert_no_impulse():
     start = State(q, torch.zeros(1, 12, dtype=torch.float64))
     assert float(engine.contacts(start, max_separation=1.0).separation.min()) > 0.005
     assert bool((engine.rollout(start, 1).final.v == 0).all())
+
+
+def test_faces_of_hulls_are_flat(pairs):
+    """No vertex of a hull lies above a face, and those of the face lie in it; Euler counts them."""
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        arrays = polytope_arrays([pairs.random_shape("hull", rng)])
+        vertices, starts = arrays["hulls.vertex"][:-1], arrays["hulls.loop_start"]
+        faces = np.split(arrays["hulls.loop"][:-1], starts[1:-1])
+        assert len(vertices) - starts[-1] / 2 + len(faces) == 2
+        for face, normal in zip(faces, arrays["hulls.face_normal"][:-1], strict=True):
+            height = (vertices - vertices[face[0]]) @ normal
+            assert height.max() < 2e-6
+            assert np.ptp(height[face]) < 2e-6

@@ -133,18 +133,59 @@ def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
         if start != end:
             edges[start].add(end)
             edges[end].add(start)
-    loops = [
-        [row[vertex] for vertex in model.mesh_polyvert[start : start + count]]
-        for start, count in zip(model.mesh_polyvertadr.tolist(), model.mesh_polyvertnum.tolist(), strict=True)
-    ]
-    normals = _normals(points, loops)
-    orientation = (normals * (points[[loop[0] for loop in loops]] - points.mean(0))).sum(1)
-    faces = [
-        [number[vertex] for vertex in (loop if outwards > 0 else loop[::-1])]
-        for loop, has_area, outwards in zip(loops, (normals != 0).any(1).tolist(), orientation, strict=True)
-        if has_area
-    ]
+    corners = [tuple(number[row[vertex]] for vertex in triangle) for triangle in triangles]
+    faces = _faces(points[extreme], [triangle for triangle in corners if len(set(triangle)) == 3])
     return _Polytope(points[extreme], faces, [sorted(ends) for ends in edges])
+
+
+def _faces(points: np.ndarray, triangles: list[tuple[int, ...]]) -> VertexLoops:
+    """Faces of a convex hull: triangles that share edges and lie in the plane of the largest of them.
+
+    MuJoCo's own faces join triangles that differ by up to half a degree, whose common plane can be a millimeter off.
+    """
+    corners = points[np.array(triangles)]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(normals, axis=1)
+    tolerance = SETTINGS.hull_tolerance * float(np.ptp(points))
+    row_by_edge = {edge: row for row, triangle in enumerate(triangles) for edge in _edges(triangle)}
+    unassigned, faces = set(range(len(triangles))), []
+    for largest in np.argsort(-area).tolist():
+        if largest not in unassigned or area[largest] == 0:
+            continue
+        normal = normals[largest] / area[largest]
+        unassigned.remove(largest)
+        face, frontier = {largest}, [largest]
+        while frontier:
+            for start, end in _edges(triangles[frontier.pop()]):
+                neighbor = row_by_edge.get((end, start))
+                if (
+                    neighbor in unassigned
+                    and np.abs((corners[neighbor] - corners[largest, 0]) @ normal).max() <= tolerance
+                ):
+                    unassigned.remove(neighbor)
+                    face.add(neighbor)
+                    frontier.append(neighbor)
+        faces.append(_boundary(points, [triangles[row] for row in face]))
+    return faces
+
+
+def _boundary(points: np.ndarray, triangles: list[tuple[int, ...]]) -> list[int]:
+    """Vertices around triangles that share edges, in the triangles' own direction; around a hole they do not count."""
+    edges = {edge for triangle in triangles for edge in _edges(triangle)}
+    following = {start: end for start, end in sorted(edges) if (end, start) not in edges}
+    loops = []
+    while following:
+        loop = [min(following)]
+        while (vertex := following.pop(loop[-1], loop[0])) != loop[0]:
+            loop.append(vertex)
+        loops.append(loop)
+    return max(loops, key=lambda loop: np.ptp(points[loop], axis=0).sum())
+
+
+def _edges(triangle: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Edges of a triangle, in its direction."""
+    a, b, c = triangle
+    return [(a, b), (b, c), (c, a)]
 
 
 def _point_rows(points: np.ndarray, model: mujoco.MjModel) -> list[int]:
