@@ -15,8 +15,10 @@ from physvision.identification.fitting import Fit, fit_model, max_noise, refit
 from physvision.identification.kinds import KINDS, MotionKind
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
 from physvision.identification.scoring import (
+    image_score,
     kind_odds,
     max_relaxation_gain,
+    may_be_image,
     reference_autocorrelation,
     score,
     score_gain,
@@ -37,7 +39,8 @@ def kind_scores(candidates: Candidates) -> dict[str, float]:
     with the autocorrelation of its own residuals, a wrong kind, whose residuals are a smooth function of time, would
     count as if hardly anything had been measured. So the fit that is closest to most of the samples gives it for all.
 
-    A kind that involves some of the objects leaves the others to whatever explains them best, or to nothing.
+    A kind that involves some of the objects leaves the others to whatever explains them best: a law of their own, that
+    they are a shadow or a reflection of one that it involves, or nothing.
 
     Args:
         candidates: Fits of all kinds.
@@ -56,15 +59,25 @@ def kind_scores(candidates: Candidates) -> dict[str, float]:
     scores = {}
     for kind, fit in fits.items():
         fitted_names = {track.name for track in fit.evidence.tracks}
-        other_scores = sum(value for name, value in object_scores.items() if name not in fitted_names)
-        scores[kind] = score(fit, autocorrelation, tracker_bias(fit)) + other_scores
+        scores[kind] = score(fit, autocorrelation, tracker_bias(fit))
+        for track in candidates.evidence.tracks:
+            if track.name not in fitted_names:
+                alone = replace(candidates.evidence, tracks=[track])
+                images = [image_score(leader, alone, autocorrelation) for leader in fit.evidence.tracks]
+                scores[kind] += max(object_scores[track.name], *images)
     return scores
 
 
 def is_acceptable(fit: Fit) -> bool:
-    """Return whether a fit explains the tracks within a small part of their extent or a few standard deviations."""
+    """Return whether a fit explains each track within a small part of its extent or a few standard deviations."""
     finite = all(bool(torch.isfinite(part).all()) for part in fit.linearization)
-    return finite and fit.noise < max_noise(fit.evidence)
+    if not finite or fit.noise >= max_noise(fit.evidence):
+        return False
+    objects = zip(fit.evidence.tracks, fit.object_noises, strict=True)
+    # Of two objects, one that is followed closely must not hide that the other is missed.
+    return len(fit.evidence.tracks) == 1 or all(
+        noise < max_noise(replace(fit.evidence, tracks=[track])) for track, noise in objects
+    )
 
 
 def indistinguishable_kinds(scores: Mapping[str, float], tie_margin: float) -> list[str]:
@@ -99,7 +112,8 @@ def fit_candidates(
 
     If there are several kinds, those whose law the motion contradicts are rejected, however close their fit. Objects
     that meet, or that keep their distance, are no coincidence, though their law may hold for a moment only: where a law
-    of several objects explains them, and predicts their last third, none of fewer objects is tried.
+    of several objects explains them, and predicts their last third, none of fewer objects is tried. But a shadow keeps
+    its distance too: where one object may be an image of the other, laws of one object are tried beside.
 
     Args:
         evidence: Tracks of all candidate objects, the best observed one first.
@@ -107,6 +121,7 @@ def fit_candidates(
         progress: Function that is called with the name of each stage and the fraction of the work before it.
     """
     acceptable: list[Fit] = []
+    doubtful: list[Fit] = []
     rejected: dict[str, str] = {}
     objects = 0
     for objects in sorted({kind.objects for kind in kinds.values()}, reverse=True):
@@ -120,9 +135,11 @@ def fit_candidates(
         acceptable = _acceptable_fits(fits, rejected, check_law=len(kinds) > 1)
         if objects > 1 and len(kinds) > 1:
             acceptable = _predicting_fits(acceptable, rejected)
+            doubtful += [fit for fit in acceptable if may_be_image(fit)]
+            acceptable = [fit for fit in acceptable if not may_be_image(fit)]
         if acceptable:
             break
-    selected = _select_fits(acceptable, rejected)
+    selected = _select_fits(doubtful, rejected) | _select_fits(acceptable, rejected)
     fewer = f"it explains fewer than {objects} of the objects"
     reasons = {name: rejected.get(name, fewer) for name in kinds if name not in selected}
     return Candidates(evidence, selected, reasons, acceptable if objects == 1 else [])
@@ -139,7 +156,8 @@ def _acceptable_fits(fits: Sequence[Fit], rejected: dict[str, str], check_law: b
     acceptable = []
     for fit in _relax_contenders(fits):
         if not is_acceptable(fit):
-            rejected[fit.model.kind] = f"its best fit has a residual of {fit.noise:.2g} {fit.evidence.unit}"
+            noise = max(fit.noise, *fit.object_noises)
+            rejected[fit.model.kind] = f"its best fit has a residual of {noise:.2g} {fit.evidence.unit}"
         elif check_law and (reason := contradiction(fit)):
             rejected[fit.model.kind] = reason
         else:

@@ -27,6 +27,8 @@ from physvision.estimation.uncertainty import Uncertainty, uncertainty
 from physvision.identification.initial_guesses import MAD_TO_STD
 from physvision.identification.model import Evidence, MotionModel, UnsuitableError
 
+_MEDIAN_LENGTH = math.sqrt(2 * math.log(2))  # of a vector of two standard normal numbers
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -62,6 +64,17 @@ class Fit:
     def start_time(self) -> float:
         """Time of the clip at which the motion starts, s."""
         return float(self.evidence.times[self.model.first])
+
+    @property
+    def errors(self) -> Float[np.ndarray, "samples numbers"]:
+        """Distances of the observed coordinates from the fit, in the unit of positions; NaN where not observed."""
+        errors = self.linearization[0][0] / torch.as_tensor(self.problem.weight)
+        return torch.where(torch.isfinite(self.problem.observed), errors, torch.nan).detach().numpy()
+
+    @property
+    def object_noises(self) -> list[float]:
+        """Robust standard deviation of the errors of a coordinate of each object."""
+        return [object_noise(errors) for errors in np.split(self.errors, len(self.evidence.tracks), axis=1)]
 
     @property
     def span(self) -> tuple[float, float]:
@@ -209,6 +222,11 @@ def _noise(problem: MotionResidual, residuals: Tensor) -> float:
     """Return the robust standard deviation of the weighted residuals of one search, in the unit of positions."""
     errors = (residuals[0] / torch.as_tensor(problem.weight))[torch.isfinite(problem.observed)]
     return float(MAD_TO_STD * errors.abs().median())
+
+
+def object_noise(errors: Float[np.ndarray, "samples 2"]) -> float:
+    """Return the robust standard deviation of a coordinate by the lengths of errors, NaN where not observed."""
+    return float(np.nanmedian(np.linalg.norm(errors, axis=1))) / _MEDIAN_LENGTH
 
 
 def refit(evidence: Evidence, model: MotionModel, fit: Fit) -> Fit:

@@ -260,6 +260,7 @@ class LineSettings:
         min_spread: Smallest spread, in noise standard deviations.
         min_moving_fraction: Smallest fraction of the spread that a steady acceleration explains.
         max_slope: Slope above which an object falls, rad.
+        max_steady_slope: Slope above which nothing slides at a steady speed, rad: that takes a friction of 1.7.
         spring_steps_per_second: Smallest number of engine steps a second of a spring of slow oscillation.
     """
 
@@ -270,6 +271,7 @@ class LineSettings:
     min_spread: float = 6.0
     min_moving_fraction: float = 0.3
     max_slope: float = math.radians(80)
+    max_steady_slope: float = math.radians(60)
     spring_steps_per_second: float = 240.0
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from physvision.estimation.gauss_newton import residual_scale
 from physvision.estimation.settings import DEFAULT_SETTINGS
 from physvision.identification.camera_posterior import arbitrary_camera_cost
 from physvision.identification.fitting import Fit
+from physvision.identification.initial_guesses import principal_direction, robust_lstsq
 from physvision.identification.model import Evidence
 from physvision.identification.settings import SelectionSettings
+from physvision.perception import Track
+
+_IMAGE_PARAMETERS = 6  # of an affine map of the plane
 
 
 def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> float:
@@ -45,6 +52,77 @@ def score(fit: Fit, autocorrelation: float | None = None, bias: float = 0.0) -> 
     prior_cost = float(fit.problem.unknowns.prior_residuals(fit.z[None])[0].square().sum())
     complexity = len(fit.z) * math.log(max(count, 2)) + arbitrary_camera_cost(fit)
     return _effective_fraction(autocorrelation) * (explained - unexplained) - prior_cost - complexity
+
+
+def path_score(
+    errors: Float[np.ndarray, "samples 2"], parameters: int, evidence: Evidence, autocorrelation: float
+) -> float:
+    """Return the score of a path of one object, comparable with that of a fit: samples without an error lie anywhere.
+
+    Args:
+        errors: Distances of the observed positions from the path, in the unit of positions; NaN without one.
+        parameters: Number of the path's parameters.
+        evidence: Track of the object.
+        autocorrelation: Autocorrelation of the tracks' errors.
+    """
+    observed = torch.from_numpy(errors[np.isfinite(errors).all(1)])
+    settings, (track,) = evidence.settings.selection, evidence.tracks
+    smallest = settings.min_residual_scale * float(np.median(track.sigma[track.observed]))
+    scale = residual_scale(observed[None]).clamp(min=smallest)
+    scale = torch.hypot(scale, torch.tensor(settings.bias_ratio * (track.radius or 0.0), dtype=scale.dtype))
+    cauchy = DEFAULT_SETTINGS.cauchy_scale
+    squared_ratio = observed.square().mean(1) / (cauchy * scale) ** 2
+    explained = -2 * float((torch.log1p(squared_ratio) * cauchy**2 + 2 * torch.log(scale)).sum())
+    unexplained = (_mean_count(evidence) - len(observed)) * 2 * _uniform_cost(evidence)
+    complexity = parameters * math.log(max(len(observed), 2))
+    return _effective_fraction(autocorrelation) * (explained - unexplained) - complexity
+
+
+def image_score(leader: Track, evidence: Evidence, autocorrelation: float) -> float:
+    """Return the score of an object that moves as an affine image of another one; shadows and reflections do.
+
+    Args:
+        leader: Track of the other object.
+        evidence: Track of the object.
+        autocorrelation: Autocorrelation of the tracks' errors.
+    """
+    errors = image_errors(leader, evidence.tracks[0])
+    if errors is None:
+        return -math.inf
+    return path_score(errors, _IMAGE_PARAMETERS, evidence, autocorrelation)
+
+
+def may_be_image(fit: Fit) -> bool:
+    """Return whether an image of one of two objects is about as close to the other as the law of both is."""
+    settings = fit.evidence.settings.selection
+    autocorrelation = min(fit.uncertainty.autocorrelation, settings.max_autocorrelation)
+    tracks = [track.window(fit.model.first, fit.model.end) for track in fit.evidence.tracks]
+    for leader, follower in permutations(range(len(tracks)), 2):
+        alone = replace(fit.evidence, tracks=[tracks[follower]])
+        errors = fit.errors[:, 2 * follower : 2 * follower + 2]
+        law_score = path_score(errors, _IMAGE_PARAMETERS, alone, autocorrelation)
+        if image_score(tracks[leader], alone, autocorrelation) > law_score + 2 * math.log(settings.min_successor_odds):
+            return True
+    return False
+
+
+def image_errors(leader: Track, follower: Track) -> Float[np.ndarray, "samples 2"] | None:
+    """Return the distances of an object from an affine image of another one; None if it is no shadow or reflection.
+
+    A shadow, or the image in a mirror beside or below the motion, moves along with its object, not against it.
+    """
+    common = leader.observed & follower.observed
+    if common.sum() < 2 * _IMAGE_PARAMETERS:
+        return None
+    path, image = leader.positions[common] - leader.positions[common].mean(0), follower.positions[common]
+    direction, _ = principal_direction(path)
+    basis = np.column_stack([np.ones(len(path)), path])
+    coefficients = robust_lstsq(basis, image)
+    if float(direction @ coefficients[1:] @ direction) <= 0:
+        return None
+    errors = np.full(follower.positions.shape, np.nan)
+    errors[common] = image - basis @ coefficients
+    return errors
 
 
 def max_relaxation_gain(fit: Fit, autocorrelation: float) -> float:

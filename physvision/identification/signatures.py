@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
 from physvision.identification.fitting import Fit
 from physvision.identification.impacts import find_bounces
-from physvision.identification.initial_guesses import MAD_TO_STD, fit_polynomial
+from physvision.identification.initial_guesses import MAD_TO_STD, fit_polynomial, robust_lstsq
 from physvision.identification.model import Evidence, MotionModel
+from physvision.identification.scoring import path_score
+
+_MAX_DEGREE = 5  # of the polynomials that stand for smooth motions
+_IMPACT_PARAMETERS = 7  # of one object: its position at the impact, its velocities before and after, and what slows it
 
 
 def contradiction(fit: Fit) -> str | None:
@@ -104,6 +109,31 @@ def _hardly_rebounds(fit: Fit) -> str | None:
     return f"it lands, and rises by no more than {rebound:.2g} {evidence.unit} again"
 
 
+def _shows_no_impact(fit: Fit) -> str | None:
+    """Check that the motion of both objects changes suddenly, where a smooth one of their own explains it worse.
+
+    Of what passes a hand, or what is struck by something else, only one changes its motion, and of two that pass each
+    other none does.
+    """
+    settings = fit.evidence.settings.selection
+    autocorrelation = min(fit.uncertainty.autocorrelation, settings.max_autocorrelation)
+    times = fit.problem.times.numpy()
+    elapsed = 2 * times / times[-1] - 1
+    pairs = zip(fit.evidence.tracks, np.split(fit.errors, 2, axis=1), strict=True)
+    for number, (track, errors) in enumerate(pairs):
+        alone = replace(fit.evidence, tracks=[track.window(fit.model.first, fit.model.end)])
+        observed = np.isfinite(errors).all(1)
+        path = fit.problem.observed.numpy()[observed, 2 * number : 2 * number + 2]
+        smooth = []
+        for degree in range(1, _MAX_DEGREE + 1):
+            basis = np.vander(elapsed[observed], degree + 1)
+            polynomial = basis @ robust_lstsq(basis, path)
+            smooth.append(path_score(path - polynomial, 2 * (degree + 1), alone, autocorrelation))
+        if path_score(errors, _IMPACT_PARAMETERS, alone, autocorrelation) - max(smooth) < settings.tie_margin:
+            return f"the motion of {track.name} changes as smoothly as without an impact"
+    return None
+
+
 def _does_not_approach(evidence: Evidence, model: MotionModel) -> str | None:
     """Check that two objects that collide approach each other, and are as far apart at the impact as they are large."""
     settings, tracks = evidence.settings.signatures, evidence.tracks
@@ -163,4 +193,5 @@ _CHECKS: Mapping[str, tuple[Callable[[Fit], str | None], ...]] = {
     "pendulum": (_turns_suddenly, _hardly_swings),
     "circular": (_turns_suddenly,),
     "bounce": (_hardly_rebounds,),
+    "collision": (_shows_no_impact,),
 }

@@ -68,14 +68,30 @@ def test_what_rolls_down_a_slope_and_on_along_the_flat():
     assert result.span[1] == pytest.approx(foot, abs=0.1)
 
 
-def test_what_sinks_at_a_steady_speed_does_not_slide():
-    """A paper filter: the picture is seen from the side, so that no friction slows down what moves straight down."""
+@pytest.mark.parametrize("sideways", [0.0, 100.0])
+def test_what_sinks_at_a_steady_speed_does_not_slide(sideways):
+    """A paper filter: the picture is seen from the side, so that no friction slows down what moves down steeply."""
     times = np.arange(54) / 30
     fall = 338 * times - 1.5 * times**2
-    path = np.stack([180 + 4 * np.sin(4 * times), 40 + fall], 1) + np.random.default_rng(0).normal(0, 0.5, (54, 2))
+    path = np.stack([180 + 4 * np.sin(4 * times) + sideways * times, 40 + fall], 1)
+    path += np.random.default_rng(0).normal(0, 0.5, (54, 2))
     track = Track(times, path, np.full(54, 0.5), np.ones(54, bool), radius=9.0)
-    with pytest.raises(InputError, match="slide: it moves straight down, and no friction stops it"):
-        identify([track], size=(360, 700))
+    with pytest.raises(InputError, match="slide: it moves down too steeply"):
+        identify([track], size=(460, 700))
+
+
+def test_what_air_brakes_to_a_steady_speed_falls_or_sinks():
+    """A paper filter that is let go: its terminal speed of 1.2 m/s is told by gravity, without a scale."""
+    times, (speed, pixels) = np.arange(40) / 30, (1.2, 300.0)
+    constant = speed / 9.81
+    depth = pixels * speed * constant * np.log(np.cosh(times / constant))
+    path = np.stack([180 + 0 * times, 40 + depth], 1) + np.random.default_rng(0).normal(0, 0.2, (40, 2))
+    track = Track(times, path, np.full(40, 0.2), np.ones(40, bool), radius=9.0)
+    unknown = identify([track], size=(360, 500))
+    assert {unknown.motion, *unknown.indistinguishable} == {"sink", "fall"}
+    result = identify([track], "fall", {"gravity": 9.81}, size=(360, 500))
+    low, high = result.parameters["terminal_speed"].interval_95
+    assert low < speed < high < 1.2 * low
 
 
 def test_what_friction_stops_may_move_down_a_picture_from_above():

@@ -42,12 +42,12 @@ KINDS: Mapping[str, MotionKind] = {
     "collision": MotionKind(collision.candidate_models, objects=2),
     "explosion": MotionKind(explosion.candidate_models, objects=2),
     "circular": MotionKind(circular.circular_models, ("radius",), special_case_of=("pendulum",)),
+    "sink": MotionKind(straight.sink_models),  # before the fall that is braked to a steady speed, which it equals
     "fall": MotionKind(
         partial(flight.candidate_models, kind="fall"),
         ("gravity", "drag"),
         detects_release=True,
         special_case_of=("projectile",),
     ),
-    "sink": MotionKind(straight.sink_models),
 }
 KNOWN_NAMES = ("gravity", "length", "mass", "stiffness", "radius", "angle", "damping", "drag", "scale")

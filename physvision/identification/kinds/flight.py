@@ -1,8 +1,9 @@
-"""Flight with quadratic drag: a throw (projectile), or a fall straight down."""
+"""Flight with quadratic drag: a throw (projectile), or a fall straight down, also of what soon falls steadily."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from physvision.estimation.unknowns import Values
 from physvision.identification.flight_segment import FlightSegment, expected_pull, flight_segments
 from physvision.identification.initial_guesses import fit_polynomial
 from physvision.identification.kind_settings import FlightSettings
+from physvision.identification.kinds.straight import sink_models
 from physvision.identification.model import Evidence, KnownTensors, MotionModel, ParameterValues, UnsuitableError
 from physvision.physics.particle import Particle
 
@@ -29,9 +31,42 @@ def candidate_models(evidence: Evidence, kind: str) -> list[MotionModel]:
             models.append(_model(evidence, kind, segment))
         except UnsuitableError as error:
             reason = error
+    if kind == "fall" and "drag" not in evidence.known_values:
+        try:
+            models.append(_braked_fall(evidence))
+        except UnsuitableError as steady_reason:
+            reason = reason if models else UnsuitableError(f"{reason}; {steady_reason}")
     if not models:
         raise reason
     return models
+
+
+def _braked_fall(evidence: Evidence) -> MotionModel:
+    """Return the model of a fall that reaches its terminal speed, as of paper: that of sinking with quadratic drag."""
+    sinking = sink_models(evidence)[0]
+    return replace(
+        sinking, kind="fall", parameters=_braked_parameters, scale=_braked_scale,
+        units={**sinking.units, "acceleration": "m/s²", "gravity": "m/s²"},
+        alternatives={"sink": "whether it falls in air or sinks in a liquid: the picture shows it"},
+    )  # fmt: skip
+
+
+def _braked_scale(values: Values, known_values: KnownTensors) -> torch.Tensor | None:
+    """Return the scale, pixels a meter, by the acceleration at rest, which is gravity, or known."""
+    if "gravity" in known_values:
+        return values["terminal_speed"] / values["time_constant"] / known_values["gravity"]
+    return known_values.get("scale")
+
+
+def _braked_parameters(values: Values, known_values: KnownTensors) -> ParameterValues:
+    """Return the terminal speed, the time constant, and the acceleration without air."""
+    scale, speed, time = _braked_scale(values, known_values), values["terminal_speed"], values["time_constant"]
+    parameters: ParameterValues = {"time_constant": time}
+    parameters["terminal_speed"] = "needs gravity or scale" if scale is None else speed / scale
+    if "gravity" not in known_values or "scale" in known_values:
+        acceleration = speed / time / known_values["scale"] if "scale" in known_values else "needs scale"
+        parameters |= dict.fromkeys(("acceleration", "gravity"), acceleration)
+    return parameters
 
 
 def _model(evidence: Evidence, kind: str, segment: FlightSegment) -> MotionModel:

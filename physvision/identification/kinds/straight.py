@@ -131,6 +131,7 @@ _DISTINCTION = "whether it turns: marks on it would show that"
 _ALTERNATIVES = {"slide": {"roll": _DISTINCTION}, "roll": {"slide": _DISTINCTION}}
 _REST_SCATTER = 0.02  # scatter of the positions of a body at rest, relative to the distance that it moved before
 _MAX_LATE_SPEED = 0.5  # mean speed of the second half over that of the first; a third of what friction stops
+_MIN_GAIN = 1.1  # the same ratio, below which what moves along a steep slope is steady
 _NEEDS_SCALE = "lengths are observed in pixels: needs scale"
 
 
@@ -139,9 +140,10 @@ def slide_models(evidence: Evidence) -> list[MotionModel]:
     settings = evidence.settings.line
     line = fit_line(evidence, settings.min_samples, settings.max_width)
     moves_back = line.distances[-1] < line.distances.max() - _REST_SCATTER * np.ptp(line.distances)
-    models = []
-    if _is_vertical(line, settings.max_slope) and _late_speed(line) > _MAX_LATE_SPEED:
-        raise UnsuitableError("it moves straight down, and no friction stops it: it falls or sinks")
+    models, late_speed = [], _late_speed(line)
+    max_slope = settings.max_steady_slope if late_speed < _MIN_GAIN else settings.max_slope
+    if _is_vertical(line, max_slope) and late_speed > _MAX_LATE_SPEED:
+        raise UnsuitableError("it moves down too steeply for a friction that would slow it: it falls or sinks")
     if _decelerates(line) and not moves_back:
         try:
             models.append(_stopping_model(evidence, line))
@@ -359,7 +361,7 @@ def sink_models(evidence: Evidence) -> list[MotionModel]:
     if late - middle > settings.max_late_gain * late:
         raise UnsuitableError("it does not reach a steady speed")
     if early > settings.max_early_speed * late:
-        raise UnsuitableError("its speed is steady from the start")
+        raise UnsuitableError("it moves at its terminal speed from the start: how it comes to that is not seen")
     return [_law_model(evidence, line, count, law, max(early, 0.0), late) for law in _DRAG_LAWS]
 
 
@@ -388,7 +390,7 @@ def _law_model(evidence: Evidence, line: StraightTrack, count: int, law: str, ea
         line.first, int(line.indices[count - 1]) + 1,
         starts={"origin": start_on_line(line, float(line.distances[0])), "time_constant": constants},
         length_powers={"acceleration": 1, "rest_position": 1, "drag": -1, "radius": 1}, state_length_power=1,
-        notes=[_DRAG_LAWS[law]],
+        notes=[_DRAG_LAWS[law]], alternatives={"fall": "whether it sinks in a liquid or falls in air"},
     )  # fmt: skip
 
 
