@@ -44,7 +44,8 @@ class ArticulatedSettings:
         prism_sides: Number of sides of the prism that stands for a cylinder among general convex shapes. Raising it
             makes a standing cylinder rounder and its contacts slower.
         face_contacts: Number of contact points between two flat faces beside the closest points.
-        hull_tolerance: Relative difference between the vertices of a mesh and MuJoCo's copy of them.
+        hull_tolerance: Relative difference between the vertices of a mesh and MuJoCo's copy of them, and largest
+            relative distance of the vertices of a face from its plane.
         max_links: Largest number of links of `cartpole`. Raising it lets a configuration ask for more memory and time.
         max_replicas: Largest number of copies that the `replicate` elements of a model file may make in all.
         max_geom_pairs: Largest number of pairs of shapes that may collide. Raising it allows more memory.
