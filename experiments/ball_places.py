@@ -29,6 +29,7 @@ from torch.utils.data import DataLoader, Subset
 
 from physvision.core import brightness
 from physvision.core.files import atomic_path
+from physvision.core.weights import read_saved
 from physvision.datasets import DataModule, LabelSettings, Sample, WindowShape
 from physvision.models import ClipContext, PredictiveAutoencoder, TableEncoder, load, save
 from physvision.models.checkpoints import build, stored_configuration
@@ -304,7 +305,7 @@ def descend(
     distances: list[float] = []
     begin = 0
     if state.exists():
-        stored = torch.load(state)
+        stored = read_saved(state)
         for part, values in zip((network, optimizer, schedule), stored["parts"], strict=True):
             part.load_state_dict(values)
         torch.set_rng_state(stored["random"])
