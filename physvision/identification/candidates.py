@@ -135,8 +135,9 @@ def fit_candidates(
         acceptable = _acceptable_fits(fits, rejected, check_law=len(kinds) > 1)
         if objects > 1 and len(kinds) > 1:
             acceptable = _predicting_fits(acceptable, rejected)
-            doubtful += [fit for fit in acceptable if may_be_image(fit)]
-            acceptable = [fit for fit in acceptable if not may_be_image(fit)]
+            checked = [(fit, may_be_image(fit)) for fit in acceptable]
+            doubtful += [fit for fit, is_image in checked if is_image]
+            acceptable = [fit for fit, is_image in checked if not is_image]
         if acceptable:
             break
     selected = _select_fits(doubtful, rejected) | _select_fits(acceptable, rejected)
