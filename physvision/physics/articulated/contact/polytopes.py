@@ -127,13 +127,12 @@ def _hull(vertices: tuple[tuple[float, float, float], ...]) -> _Polytope:
     triangles = _triangles(model)
     extreme = sorted({row[vertex] for vertex in triangles.flat})
     number = {point: k for k, point in enumerate(extreme)}
+    corners = [tuple(number[row[vertex]] for vertex in triangle) for triangle in triangles]
     edges: list[set[int]] = [set() for _ in extreme]
-    for a, b in ((triangle[k], triangle[k - 1]) for triangle in triangles for k in range(3)):
-        start, end = number[row[a]], number[row[b]]
+    for start, end in (edge for triangle in corners for edge in _edges(triangle)):
         if start != end:
             edges[start].add(end)
             edges[end].add(start)
-    corners = [tuple(number[row[vertex]] for vertex in triangle) for triangle in triangles]
     faces = _faces(points[extreme], [triangle for triangle in corners if len(set(triangle)) == 3])
     return _Polytope(points[extreme], faces, [sorted(ends) for ends in edges])
 
