@@ -150,7 +150,7 @@ def finish_primitive(primitive: ContactPrimitive, a: ConvexShape, b: ConvexShape
 def point_face_primitive(
     a: ConvexShape, b: ConvexShape, normal: vec3, feature: Feature, face_point: vec3, on_first: bool
 ):
-    """Return the primitive of a point of one shape and a face through `face_point` of the other.
+    """Return the primitive of a point of one shape and a face of the other's core, through `face_point`.
 
     The face belongs to the first shape if `on_first`. The normal points from the second shape to the first.
     """
@@ -158,7 +158,7 @@ def point_face_primitive(
     primitive.form = SMOOTH_FACE
     primitive.normal = normal
     foot = material_point(a, feature.point - wp.dot(normal, feature.point - face_point) * normal)
-    foot.radius = scalar(0.0)
+    foot.radius = wp.where(on_first, a.radius, b.radius)
     if on_first:
         primitive.is_swapped = 1
         if a.kind == CYLINDER:

@@ -26,6 +26,10 @@ class CollisionSettings:
         surface_tolerance: Relative change at which Newton iterations on smooth surfaces end. Raising it makes closest
             points less accurate. 1.0e-6 in float32.
         max_surface_iterations: Largest number of iterations on smooth surfaces; a safeguard.
+        max_secants: Number of secants after which the closest point of a capsule's axis to a cylinder is found by
+            halving: where the axis crosses a rim, its slope jumps.
+        rim_angles: Number of normals, evenly spaced over half a turn, from which the best is refined where a capsule
+            leaves a cylinder over a rim.
         max_root_steps: Largest number of Newton steps for the closest point of an ellipsoid; a safeguard.
         max_witness_height: Share of the size by which a support point may be higher than the witness on a flat side.
             Raising it keeps witnesses. 1.0e-4 in float32.
@@ -87,6 +91,8 @@ class CollisionSettings:
     max_exhaustive_vertices: int = 32
     surface_tolerance: float = 1.0e-15
     max_surface_iterations: int = 50
+    max_secants: int = 10
+    rim_angles: int = 16
     max_root_steps: int = 60
     max_witness_height: float = 1.0e-9
     min_improvement: float = 1.0e-9
